@@ -1,0 +1,161 @@
+"""The one error tree, and the one table from its classes and reasons to gRPC codes and HTTP statuses.
+
+Codes are plain numbers here (google.rpc.Code), so that nothing of gRPC is needed to raise or read an error.
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+MAX_FIELDS = 16
+MAX_MESSAGE_BYTES = 512
+
+
+@dataclass(frozen=True, slots=True)
+class FieldError:
+    """What is wrong with one field of a request, by its path: `turns[3].text`."""
+
+    field: str
+    description: str
+
+
+class MemdockError(Exception):
+    """An error of the protocol.
+
+    `reason` is a word of `REASONS`; `message` a sentence for people that names what to do and holds no text of a turn,
+    cut to 512 bytes; `fields` at most 16; `retry_after_s` where a later try may succeed.
+    """
+
+    code: int = 13
+    http_status: int = 500
+
+    def __init__(
+        self,
+        reason: str,
+        message: str,
+        *,
+        fields: Sequence[FieldError] = (),
+        retry_after_s: float | None = None,
+    ) -> None:
+        self.reason = reason
+        self.message = message.encode()[:MAX_MESSAGE_BYTES].decode(errors="ignore")
+        self.fields = tuple(fields[:MAX_FIELDS])
+        self.retry_after_s = retry_after_s
+        super().__init__(f"{reason}: {self.message}")
+
+
+class InvalidArgumentError(MemdockError):
+    """The request is wrong whatever the state of the system."""
+
+    code, http_status = 3, 400
+
+
+class UnauthenticatedError(MemdockError):
+    """Nobody known calls."""
+
+    code, http_status = 16, 401
+
+
+class PermissionDeniedError(MemdockError):
+    """The caller may not do this."""
+
+    code, http_status = 7, 403
+
+
+class NotFoundError(MemdockError):
+    """There is no such system, path or call."""
+
+    code, http_status = 5, 404
+
+
+class AlreadyExistsError(MemdockError):
+    """The turn id stands for other content."""
+
+    code, http_status = 6, 409
+
+
+class AbortedError(MemdockError):
+    """The work goes on; the same call later tells how it ended."""
+
+    code, http_status = 10, 409
+
+
+class ResourceExhaustedError(MemdockError):
+    """A rate, a queue or a quota is used up."""
+
+    code, http_status = 8, 429
+
+
+class PayloadTooLargeError(ResourceExhaustedError):
+    """The request is too large; the same request will never be taken."""
+
+    http_status = 413
+
+
+class DeadlineExceededError(MemdockError):
+    """The time was used up."""
+
+    code, http_status = 4, 504
+
+
+class UnimplementedError(MemdockError):
+    """The system lacks the feature."""
+
+    code, http_status = 12, 501
+
+
+class UnavailableError(MemdockError):
+    """Nobody can answer now; nothing was done."""
+
+    code, http_status = 14, 503
+
+
+class InternalError(MemdockError):
+    """A fault of the server or of what stands behind it."""
+
+    code, http_status = 13, 500
+
+
+REASONS: dict[str, type[MemdockError]] = {
+    "VALIDATION_FAILED": InvalidArgumentError,
+    "UNKNOWN_FIELD": InvalidArgumentError,
+    "BAD_TIMESTAMP": InvalidArgumentError,
+    "BAD_PAGE_TOKEN": InvalidArgumentError,
+    "SELECTOR_MISSING": InvalidArgumentError,
+    "MALFORMED_REQUEST": InvalidArgumentError,
+    "CREDENTIAL_MISSING": UnauthenticatedError,
+    "CREDENTIAL_INVALID": UnauthenticatedError,
+    "CREDENTIAL_EXPIRED": UnauthenticatedError,
+    "SYSTEM_FORBIDDEN": PermissionDeniedError,
+    "SPACE_FORBIDDEN": PermissionDeniedError,
+    "CALL_FORBIDDEN": PermissionDeniedError,
+    "SYSTEM_NOT_FOUND": NotFoundError,
+    "PATH_NOT_FOUND": NotFoundError,
+    "TURN_ID_CONFLICT": AlreadyExistsError,
+    "IN_PROGRESS": AbortedError,
+    "RATE_LIMITED": ResourceExhaustedError,
+    "QUEUE_FULL": ResourceExhaustedError,
+    "PROVIDER_RATE_LIMITED": ResourceExhaustedError,
+    "PAYLOAD_TOO_LARGE": PayloadTooLargeError,
+    "DEADLINE_EXCEEDED": DeadlineExceededError,
+    "ADAPTER_TIMEOUT": DeadlineExceededError,
+    "PROVIDER_TIMEOUT": DeadlineExceededError,
+    "FILTER_UNSUPPORTED": UnimplementedError,
+    "SELECTOR_UNSUPPORTED": UnimplementedError,
+    "FEATURE_UNSUPPORTED": UnimplementedError,
+    "ADAPTER_UNREACHABLE": UnavailableError,
+    "STORE_UNREACHABLE": UnavailableError,
+    "PROVIDER_UNREACHABLE": UnavailableError,
+    "DRAINING": UnavailableError,
+    "ADAPTER_PROTOCOL_ERROR": InternalError,
+    "PROVIDER_AUTH_FAILED": InternalError,
+    "PROVIDER_PROTOCOL_ERROR": InternalError,
+    "EMBEDDER_MISMATCH": InternalError,
+    "INTERNAL": InternalError,
+}
+
+
+def error(
+    reason: str, message: str, *, fields: Sequence[FieldError] = (), retry_after_s: float | None = None
+) -> MemdockError:
+    """The error of the class that `REASONS` gives; an unknown reason is a programming error (KeyError)."""
+    return REASONS[reason](reason, message, fields=fields, retry_after_s=retry_after_s)
