@@ -1,0 +1,133 @@
+"""Any endpoint that speaks OpenAI's `/v1/embeddings`, ours included."""
+
+import asyncio
+import random
+from collections.abc import Sequence
+from typing import Any
+
+import aiohttp
+import numpy as np
+import orjson
+
+from memdock_embedder.backends import Embedded, EmbedderError, InputType, unit
+
+BATCH_TEXTS = 128
+TRIES = 4
+
+
+class RemoteEmbedder:
+    """`url` is the base that `/embeddings` is added to (`http://host:port/v1`). Made by `RemoteEmbedder.connect`.
+
+    `input_type` is sent along unless `plain`: servers that do not know the field may refuse it. 429, 5xx and a lost
+    connection are tried again, at most 4 times in all, after Retry-After where it is given.
+    """
+
+    def __init__(self, session: aiohttp.ClientSession, url: str, model: str, *, plain: bool) -> None:
+        self._session = session
+        self._url = url.rstrip("/") + "/embeddings"
+        self._plain = plain
+        self.model = model
+        self.dimension = 0
+
+    @classmethod
+    async def connect(
+        cls, url: str, model: str, *, api_key: str = "", timeout_s: float = 60.0, plain: bool = False
+    ) -> "RemoteEmbedder":
+        """Opens the endpoint and asks it for one vector, to learn the dimension."""
+        headers = {"Authorization": f"Bearer {api_key}"} if api_key else {}
+        session = aiohttp.ClientSession(headers=headers, timeout=aiohttp.ClientTimeout(total=timeout_s))
+        embedder = cls(session, url, model, plain=plain)
+        try:
+            embedder.dimension = (await embedder.embed(["dimension"], "query")).vectors.shape[1]
+        except BaseException:
+            await session.close()
+            raise
+        return embedder
+
+    async def embed(self, texts: Sequence[str], input_type: InputType) -> Embedded:
+        """See `Embedder.embed`."""
+        if not texts:
+            return Embedded(vectors=np.empty((0, self.dimension), dtype=np.float32), tokens=0, calls=0)
+        parts = [await self._post(texts[i : i + BATCH_TEXTS], input_type) for i in range(0, len(texts), BATCH_TEXTS)]
+        return Embedded(
+            vectors=np.concatenate([part.vectors for part in parts]),
+            tokens=sum(part.tokens for part in parts),
+            estimated=any(part.estimated for part in parts),
+            calls=len(parts),
+        )
+
+    async def _post(self, texts: Sequence[str], input_type: InputType) -> Embedded:
+        body: dict[str, Any] = {"model": self.model, "input": list(texts), "encoding_format": "float"}
+        if not self._plain:
+            body["input_type"] = input_type
+        for attempt in range(1, TRIES + 1):
+            try:
+                return self._read(await self._send(body), texts)
+            except EmbedderError as error:
+                if attempt == TRIES or error.reason not in RETRIED:
+                    raise
+                await asyncio.sleep(error.retry_after_s or random.uniform(0, 0.2 * 2**attempt))  # noqa: S311 - jitter
+        raise AssertionError("unreachable")
+
+    async def _send(self, body: dict[str, Any]) -> bytes:
+        try:
+            async with self._session.post(
+                self._url, data=orjson.dumps(body), headers={"Content-Type": "application/json"}
+            ) as answer:
+                payload = await answer.read()
+                if answer.status != 200:
+                    raise _refusal(answer.status, answer.headers.get("Retry-After"))
+                return payload
+        except TimeoutError:
+            raise EmbedderError(
+                "PROVIDER_TIMEOUT", f"the embedding endpoint {self._url} did not answer in time"
+            ) from None
+        except aiohttp.ClientError as cause:
+            raise EmbedderError(
+                "PROVIDER_UNREACHABLE", f"the embedding endpoint {self._url} cannot be reached: {type(cause).__name__}"
+            ) from cause
+
+    def _read(self, payload: bytes, texts: Sequence[str]) -> Embedded:
+        try:
+            answer = orjson.loads(payload)
+            rows = sorted(answer["data"], key=lambda row: row["index"])
+            vectors = np.asarray([row["embedding"] for row in rows], dtype=np.float32)
+            tokens = int((answer.get("usage") or {}).get("prompt_tokens") or 0)
+        except (ValueError, KeyError, TypeError) as cause:
+            raise EmbedderError(
+                "PROVIDER_PROTOCOL_ERROR", "the embedding endpoint answered no list of vectors"
+            ) from cause
+        if vectors.ndim != 2 or [row["index"] for row in rows] != list(range(len(texts))):
+            raise EmbedderError(
+                "PROVIDER_PROTOCOL_ERROR", f"the embedding endpoint answered {len(rows)} vectors for {len(texts)} texts"
+            )
+        if self.dimension and vectors.shape[1] != self.dimension:
+            raise EmbedderError(
+                "PROVIDER_PROTOCOL_ERROR",
+                f"the embedding endpoint answered {vectors.shape[1]} dimensions after {self.dimension}",
+            )
+        # Four characters a token: the usual rule of thumb where the endpoint does not count.
+        estimate = sum(len(text) for text in texts) // 4 + 1
+        return Embedded(vectors=unit(vectors), tokens=tokens or estimate, estimated=not tokens)
+
+    async def close(self) -> None:
+        """Closes the connections."""
+        await self._session.close()
+
+
+RETRIED = frozenset({"PROVIDER_RATE_LIMITED", "PROVIDER_UNREACHABLE", "PROVIDER_TIMEOUT"})
+
+
+def _refusal(status: int, retry_after: str | None) -> EmbedderError:
+    wait_s = float(retry_after) if retry_after and retry_after.replace(".", "", 1).isdigit() else None
+    if status in (401, 403):
+        return EmbedderError("PROVIDER_AUTH_FAILED", f"the embedding endpoint refused the key (HTTP {status})")
+    if status == 429:
+        return EmbedderError(
+            "PROVIDER_RATE_LIMITED", "the embedding endpoint is over its rate (HTTP 429)", retry_after_s=wait_s
+        )
+    if status >= 500:
+        return EmbedderError(
+            "PROVIDER_UNREACHABLE", f"the embedding endpoint failed (HTTP {status})", retry_after_s=wait_s
+        )
+    return EmbedderError("PROVIDER_PROTOCOL_ERROR", f"the embedding endpoint refused the request (HTTP {status})")

@@ -1,0 +1,84 @@
+"""A scripted model server on the OpenAI wire: what it answers is decided by the test, what it saw is kept."""
+
+import asyncio
+from collections.abc import AsyncIterator, Callable
+from contextlib import asynccontextmanager
+from dataclasses import dataclass, field
+from typing import Any
+
+from aiohttp import web
+
+Answer = web.StreamResponse | None
+
+
+@dataclass(slots=True)
+class ModelServer:
+    """`chat` and `embeddings` map a request body to an answer's JSON; `faults` are used up first, one a request.
+
+    A fault is a ready `web.Response`, or "hang" (no answer until the client leaves).
+    """
+
+    chat: Callable[[dict[str, Any]], str] = lambda body: "ok"
+    embed: Callable[[str], list[float]] = lambda text: [float(len(text)), 1.0, 0.0, 0.5]
+    latency_s: float = 0.0
+    faults: list[web.Response | str] = field(default_factory=list)
+    requests: list[tuple[str, dict[str, Any]]] = field(default_factory=list)
+    url: str = ""
+
+    async def _fault(self) -> web.Response | None:
+        if self.latency_s:
+            await asyncio.sleep(self.latency_s)
+        if not self.faults:
+            return None
+        fault = self.faults.pop(0)
+        if isinstance(fault, str):
+            await asyncio.sleep(3600)
+            raise AssertionError("a hanging request was answered")
+        return fault
+
+    async def _embeddings(self, request: web.Request) -> web.StreamResponse:
+        body = await request.json()
+        self.requests.append(("embeddings", body))
+        if (fault := await self._fault()) is not None:
+            return fault
+        texts = [body["input"]] if isinstance(body["input"], str) else body["input"]
+        rows = [{"object": "embedding", "index": i, "embedding": self.embed(text)} for i, text in enumerate(texts)]
+        usage = {"prompt_tokens": sum(len(text) for text in texts), "total_tokens": 0}
+        return web.json_response({"object": "list", "data": rows, "model": body["model"], "usage": usage})
+
+    async def _completions(self, request: web.Request) -> web.StreamResponse:
+        body = await request.json()
+        self.requests.append(("chat", body))
+        if (fault := await self._fault()) is not None:
+            return fault
+        content = self.chat(body)
+        message = {"role": "assistant", "content": content}
+        prompt = sum(len(str(m["content"])) for m in body["messages"]) // 4
+        usage = {"prompt_tokens": prompt, "completion_tokens": len(content) // 4 + 1, "total_tokens": 0}
+        choice = {"index": 0, "message": message, "finish_reason": "stop"}
+        return web.json_response(
+            {
+                "id": "c",
+                "object": "chat.completion",
+                "created": 0,
+                "model": body["model"],
+                "choices": [choice],
+                "usage": usage,
+            }
+        )
+
+
+@asynccontextmanager
+async def serve_models(server: ModelServer) -> AsyncIterator[ModelServer]:
+    """Serves on a free port of 127.0.0.1; `server.url` ends in `/v1`."""
+    app = web.Application(client_max_size=64 * 1024 * 1024)
+    app.router.add_post("/v1/embeddings", server._embeddings)
+    app.router.add_post("/v1/chat/completions", server._completions)
+    runner = web.AppRunner(app, access_log=None, shutdown_timeout=0.2)
+    await runner.setup()
+    await web.TCPSite(runner, "127.0.0.1", 0).start()
+    server.url = f"http://127.0.0.1:{runner.addresses[0][1]}/v1"
+    try:
+        yield server
+    finally:
+        await runner.cleanup()

@@ -1,0 +1,190 @@
+"""The embedder's parts: the bundled model, the cache, batches across callers, prefixes, the wire."""
+
+import asyncio
+import json
+from collections.abc import Sequence
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from memdock_embedder import Embedded, EmbedderError, InputType, open_embedder
+from memdock_embedder.batching import BatchingEmbedder
+from memdock_embedder.cache import CachedEmbedder
+from memdock_embedder.sentence import prefixes_of
+from memdock_embedder.wire import Limits, RequestError, read_request
+
+
+class Lengths:
+    """Embeds a text as its length, and keeps each call."""
+
+    model, dimension = "lengths", 2
+
+    def __init__(self) -> None:
+        self.calls: list[tuple[list[str], InputType]] = []
+        self.gate = asyncio.Event()
+        self.gate.set()
+
+    async def embed(self, texts: Sequence[str], input_type: InputType) -> Embedded:
+        await self.gate.wait()
+        if texts:
+            self.calls.append((list(texts), input_type))
+        if "poison" in texts:
+            raise EmbedderError("PROVIDER_PROTOCOL_ERROR", "no")
+        rows = [[len(text), 1.0 if input_type == "query" else 2.0] for text in texts]
+        tokens = sum(len(text) for text in texts)
+        return Embedded(vectors=np.array(rows, dtype=np.float32).reshape(len(texts), 2), tokens=tokens)
+
+    async def close(self) -> None:
+        pass
+
+
+async def test_bundled_model_tells_queries_from_passages_and_finds_the_right_passage() -> None:
+    embedder = await open_embedder("bundled")
+    passages = ["Мой кот Барсик спит на подоконнике", "The train to Yaroslavl leaves at seven"]
+    stored = await embedder.embed(passages, "passage")
+    asked = await embedder.embed(["как зовут кота?", "when does the train leave?"], "query")
+    again = await embedder.embed(passages[:1], "passage")
+    assert stored.vectors.shape == (2, embedder.dimension)
+    assert np.allclose(np.linalg.norm(stored.vectors, axis=1), 1, atol=1e-5)
+    assert (asked.vectors @ stored.vectors.T).argmax(axis=1).tolist() == [0, 1]
+    assert np.array_equal(again.vectors[0], stored.vectors[0])
+    assert not np.array_equal((await embedder.embed(passages[:1], "query")).vectors, again.vectors)
+    assert stored.tokens > 10
+    await embedder.close()
+
+
+async def test_cache_embeds_a_text_once_and_keeps_kinds_and_models_apart(tmp_path: Path) -> None:
+    source = Lengths()
+    cached = CachedEmbedder(source, tmp_path / "cache.sqlite")
+    first = await cached.embed(["a", "bb", "a"], "passage")
+    second = await cached.embed(["bb", "ccc"], "passage")
+    await cached.embed(["a"], "query")
+    assert source.calls == [(["a", "bb"], "passage"), (["ccc"], "passage"), (["a"], "query")]
+    assert first.vectors[:, 0].tolist() == [1, 2, 1]
+    assert second.vectors[:, 0].tolist() == [2, 3]
+    assert (first.tokens, second.tokens) == (3, 3)
+    await cached.close()
+    other = Lengths()
+    other.model = "another"
+    reopened = CachedEmbedder(other, tmp_path / "cache.sqlite")
+    await reopened.embed(["a"], "passage")
+    assert other.calls == [(["a"], "passage")]
+    await reopened.close()
+
+
+async def test_cache_file_holds_no_text(tmp_path: Path) -> None:
+    cached = CachedEmbedder(Lengths(), tmp_path / "cache.sqlite")
+    await cached.embed(["kumquat marmalade"], "passage")
+    await cached.close()
+    assert all(b"kumquat" not in path.read_bytes() for path in tmp_path.iterdir())
+
+
+async def test_callers_that_arrive_while_the_model_works_share_one_batch() -> None:
+    source = Lengths()
+    batching = BatchingEmbedder(source, max_texts=8)
+    source.gate.clear()
+    first = asyncio.create_task(batching.embed(["first"], "passage"))
+    await asyncio.sleep(0)
+    await asyncio.sleep(0)
+    later = [asyncio.create_task(batching.embed([f"{i}" * (i + 1)], "passage")) for i in range(5)]
+    query = asyncio.create_task(batching.embed(["q"], "query"))
+    await asyncio.sleep(0)
+    source.gate.set()
+    answers = await asyncio.gather(*later)
+    assert [answer.vectors[0, 0] for answer in answers] == [1, 2, 3, 4, 5]
+    assert (await query).vectors[0, 1] == 1.0
+    assert (await first).vectors[0, 0] == 5
+    assert [len(texts) for texts, _ in source.calls] == [1, 5, 1]
+    assert sum(answer.tokens for answer in answers) == 15
+    await batching.close()
+
+
+async def test_a_failed_batch_fails_its_callers_and_no_others() -> None:
+    batching = BatchingEmbedder(Lengths())
+    with pytest.raises(EmbedderError):
+        await batching.embed(["poison"], "passage")
+    assert (await batching.embed(["fine"], "passage")).vectors[0, 0] == 4
+    await batching.close()
+
+
+async def test_too_many_waiting_callers_are_refused_with_a_time() -> None:
+    source = Lengths()
+    source.gate.clear()
+    batching = BatchingEmbedder(source, max_waiting=1)
+    tasks = [asyncio.create_task(batching.embed(["x"], "passage")) for _ in range(2)]
+    for _ in range(3):
+        await asyncio.sleep(0)
+    held = asyncio.create_task(batching.embed(["x"], "query"))
+    await asyncio.sleep(0)
+    outcomes = [task for task in (*tasks, held) if task.done()]
+    assert len(outcomes) == 1
+    with pytest.raises(EmbedderError, match="too many") as caught:
+        await outcomes[0]
+    assert caught.value.retry_after_s
+    source.gate.set()
+    await asyncio.gather(*(task for task in (*tasks, held) if task not in outcomes))
+    await batching.close()
+
+
+async def test_a_batch_whose_callers_all_left_is_skipped() -> None:
+    source = Lengths()
+    source.gate.clear()
+    batching = BatchingEmbedder(source)
+    first = asyncio.create_task(batching.embed(["first"], "passage"))
+    await asyncio.sleep(0)
+    await asyncio.sleep(0)
+    left = asyncio.create_task(batching.embed(["left"], "passage"))
+    await asyncio.sleep(0)
+    left.cancel()
+    await asyncio.sleep(0)
+    source.gate.set()
+    await first
+    await batching.close()
+    assert [texts for texts, _ in source.calls] == [["first"]]
+
+
+@pytest.mark.parametrize(
+    ("model", "query", "passage"),
+    [
+        ("ai-forever/FRIDA", "search_query: ", "search_document: "),
+        ("Qwen/Qwen3-Embedding-0.6B", "Instruct: ", ""),
+        ("intfloat/multilingual-e5-small", "query: ", "passage: "),
+        ("sentence-transformers/all-MiniLM-L6-v2", "", ""),
+    ],
+)
+def test_prefixes(model: str, query: str, passage: str) -> None:
+    prefixes = prefixes_of(model)
+    assert prefixes["query"].startswith(query)
+    assert bool(prefixes["query"]) == bool(query)
+    assert prefixes["passage"] == passage
+
+
+@pytest.mark.parametrize("spec", ["bundle", "http://127.0.0.1:1/v1", "sentence-transformers:"])
+async def test_a_spec_that_names_no_embedder_is_refused(spec: str) -> None:
+    with pytest.raises(EmbedderError, match="embedder"):
+        await open_embedder(spec)
+
+
+@pytest.mark.parametrize(
+    ("body", "param"),
+    [
+        ([], "body"),
+        ({"input": "x", "inputtype": "query"}, "inputtype"),
+        ({"input": []}, "input"),
+        ({"input": [1, 2]}, "input"),
+        ({"input": ["ok", ""]}, "input[1]"),
+        ({"input": ["nul\0"]}, "input[0]"),
+        ({"input": ["x" * 11]}, "input[0]"),
+        ({"input": ["x"] * 4}, "input"),
+        ({"input": "x", "input_type": "document"}, "input_type"),
+        ({"input": "x", "model": "other"}, "model"),
+        ({"input": "x", "dimensions": 7}, "dimensions"),
+        ({"input": "x", "encoding_format": "int8"}, "encoding_format"),
+    ],
+)
+def test_a_bad_request_names_its_field(body: object, param: str) -> None:
+    limits = Limits(max_texts=3, max_text_bytes=10)
+    with pytest.raises(RequestError) as caught:
+        read_request(json.dumps(body).encode(), model="m", dimension=2, limits=limits)
+    assert caught.value.param == param
