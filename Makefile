@@ -1,0 +1,57 @@
+# `make` lists the targets.
+SHELL := /bin/bash
+.DEFAULT_GOAL := help
+PYTHON ?= $(shell command -v python3.11 || command -v python3)
+BIN := .venv/bin
+DISTS := proto services/embedder gateway adapters/pgvector evaluator
+PIP := $(BIN)/pip --disable-pip-version-check --quiet install
+
+help: ## what can be made
+	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/^([a-z-]+):.*## (.*)/  make \1\t\2/' | expand -t 22
+
+demo: .venv/.run ## set up, evaluate the reference memory on the bundled dialogues, print the summary (runs/demo)
+	$(BIN)/memdock-eval demo
+
+test: .venv/.dev ## set up, run the tests (minutes)
+	$(BIN)/pytest -m "not slow"
+
+test-slow: .venv/.dev ## the tests that take longer: kills, large files, wheels
+	$(BIN)/pytest -m slow
+
+check: .venv/.dev ## format, lint, types, the contract
+	$(BIN)/ruff format --check .
+	$(BIN)/ruff check .
+	$(BIN)/mypy
+	$(BIN)/mypy tests
+	$(BIN)/buf lint proto
+	$(BIN)/buf format proto --diff --exit-code
+	$(BIN)/buf breaking proto --against proto/contract/memdock.v1.binpb
+
+proto: .venv/.dev ## write the stubs of proto/ anew
+	cd proto && ../$(BIN)/python -m grpc_tools.protoc -I . --python_out=. --pyi_out=. memdock/v1/memory.proto
+
+bench: .venv/.dev ## measure, as ratios within one run
+	$(BIN)/python tests/bench/bench_gateway.py
+	$(BIN)/python tests/bench/bench_pgvector.py
+
+wheels: .venv/.dev ## build every distribution into dist/
+	for dist in $(DISTS); do $(BIN)/python -m build --no-isolation --wheel --outdir dist $$dist || exit 1; done
+
+clean: ## remove what was made, the environment too
+	rm -rf .venv dist runs .mypy_cache .ruff_cache .pytest_cache .hypothesis
+
+.venv/bin/python:
+	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info[:2] != (3, 11))' || \
+	  { echo "Python 3.11 is needed: make PYTHON=/path/to/python3.11"; exit 1; }
+	$(PYTHON) -m venv .venv
+
+.venv/.run: requirements/run.txt requirements/build.txt $(DISTS:%=%/pyproject.toml) | .venv/bin/python
+	$(PIP) --require-hashes -r requirements/run.txt -r requirements/build.txt
+	$(PIP) --no-deps --no-build-isolation $(DISTS:%=-e %)
+	@touch $@
+
+.venv/.dev: requirements/dev.txt .venv/.run
+	$(PIP) --require-hashes -r requirements/dev.txt
+	@touch $@
+
+.PHONY: help demo test test-slow check proto bench wheels clean

