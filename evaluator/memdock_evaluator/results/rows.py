@@ -1,0 +1,168 @@
+"""The rows of a run's two files: `outcomes.jsonl` (what happened) and `timings.jsonl` (how long it took).
+
+An outcome row holds no time of the clock, no run id and no memory id, so that two runs of deterministic parts give the
+same bytes. Numbers are rounded to six digits when a row is made.
+"""
+
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass, field
+from enum import StrEnum
+from typing import TypeVar
+
+import orjson
+from pydantic import TypeAdapter, ValidationError
+
+RowT = TypeVar("RowT", "Row", "Timing")
+
+
+class Outcome(StrEnum):
+    """What became of one question."""
+
+    ANSWERED = "answered"
+    REFUSED = "refused"
+    """A provider declined to answer; no answer of the system's is known, so it is not scored."""
+    INFRASTRUCTURE_ERROR = "infrastructure_error"
+    """Nobody's answer failed: a line, a quota, a deadline. Run again when the run goes on, never scored."""
+    SYSTEM_ERROR = "system_error"
+    """The memory system failed at its own work: wrong, with the reason."""
+
+
+class Stage(StrEnum):
+    """A step of the run that is timed."""
+
+    ADD = "add"
+    FLUSH = "flush"
+    RETRIEVE = "retrieve"
+    ANSWER = "answer"
+    JUDGE = "judge"
+
+
+class RowError(ValueError):
+    """A line of a results file that is no row; the message names the field and what is wrong with it."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class MemorySource:
+    """The turn that a memory was made from, by the data set's ids."""
+
+    session_id: str
+    turn_id: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RetrievedMemory:
+    """A memory as retrieved. `rank` counts from 1; `time` is ISO 8601 with an offset, `None` where unknown."""
+
+    rank: int
+    kind: str
+    text: str
+    score: float | None
+    time: str | None
+    sources: tuple[MemorySource, ...] = ()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Row:
+    """One system x language x dialogue x question x repeat.
+
+    `correct` is `None` where the question is unscored (refused, an infrastructure error, or a verdict that could not
+    be read: then `judge_note` says why). `verdict` is a label of the 0-3 rubric, not a scale: never average it. A
+    retrieval figure is `None` where the evidence is unknown, the question an abstention, or nothing was retrieved
+    because an error came first. Tokens are those of the calls that led to this row; `tokens_estimated`: an endpoint
+    reported none, so that they are characters divided by four.
+    """
+
+    system: str
+    language: str
+    dialogue_id: str
+    question_id: str
+    repeat: int
+    axes: Mapping[str, str] = field(default_factory=dict)
+    abstention: bool
+    question: str
+    references: tuple[str, ...]
+    question_date: str | None
+    evidence_sessions: tuple[str, ...]
+    evidence_turns: tuple[str, ...]
+    outcome: Outcome
+    reason: str = ""
+    detail: str = ""
+    memories: tuple[RetrievedMemory, ...] = ()
+    answer: str | None = None
+    abstained: bool = False
+    verdict: int | None = None
+    correct: bool | None = None
+    judge_note: str = ""
+    f1: float | None = None
+    recall_sessions: float | None = None
+    recall_turns: float | None = None
+    mrr_sessions: float | None = None
+    mrr_turns: float | None = None
+    ndcg_sessions: float | None = None
+    ndcg_turns: float | None = None
+    context_tokens: int = 0
+    answer_input_tokens: int = 0
+    answer_output_tokens: int = 0
+    judge_input_tokens: int = 0
+    judge_output_tokens: int = 0
+    tokens_estimated: bool = False
+
+    @property
+    def key(self) -> tuple[str, str, str, str, int]:
+        """What names the row, and its place in the file."""
+        return self.system, self.language, self.dialogue_id, self.question_id, self.repeat
+
+    def to_json(self) -> bytes:
+        """The row as one line of JSON, keys sorted, without the line's end."""
+        return orjson.dumps(asdict(self), option=orjson.OPT_SORT_KEYS)
+
+    @classmethod
+    def from_json(cls, line: bytes | str) -> "Row":
+        """The row of a line; raises `RowError`."""
+        return _parse(_ROW, line)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Timing:
+    """Wall time of one stage in milliseconds.
+
+    `question_id` is `None` for `add` (one row a request) and `flush`. `inner` is empty for the time that the run
+    waited, else the name of a stage inside the system ("embed") that its answer reported.
+    """
+
+    system: str
+    language: str
+    dialogue_id: str
+    question_id: str | None
+    repeat: int
+    stage: Stage
+    inner: str = ""
+    ms: float
+
+    @property
+    def key(self) -> tuple[str, str, str, str, int, str, str]:
+        """The row's place in the file; rows of one place keep the order in which they were measured."""
+        question = self.question_id or ""
+        return self.system, self.language, self.dialogue_id, question, self.repeat, self.stage, self.inner
+
+    def to_json(self) -> bytes:
+        """The row as one line of JSON, keys sorted, without the line's end."""
+        return orjson.dumps(asdict(self), option=orjson.OPT_SORT_KEYS)
+
+    @classmethod
+    def from_json(cls, line: bytes | str) -> "Timing":
+        """The row of a line; raises `RowError`."""
+        return _parse(_TIMING, line)
+
+
+_ROW = TypeAdapter(Row)
+_TIMING = TypeAdapter(Timing)
+
+
+def _parse(adapter: TypeAdapter[RowT], line: bytes | str) -> RowT:
+    try:
+        return adapter.validate_json(line, extra="forbid")
+    except ValidationError as error:
+        first = error.errors(include_url=False, include_input=False, include_context=False)[0]
+        place = ".".join(map(str, first["loc"])) or "the line"
+        raise RowError(f"{place}: {first['msg']}") from error
