@@ -1,0 +1,35 @@
+"""Which errors are tried again, and after how long."""
+
+import pytest
+
+from memdock.errors import REASONS, error
+from memdock_gateway.retry import FIRST_PAUSE_S, LONGEST_PAUSE_S, MAX_RETRIES, pause_s
+
+
+def test_unavailable_is_tried_at_most_three_times_with_full_jitter():
+    problem = error("ADAPTER_UNREACHABLE", "gone")
+    for retries in range(MAX_RETRIES):
+        bound = min(LONGEST_PAUSE_S, FIRST_PAUSE_S * 2**retries)
+        pauses = [pause_s(problem, retries, None) for _ in range(300)]
+        assert all(pause is not None and 0 <= pause <= bound for pause in pauses)
+        assert min(pauses) < bound * 0.1, "full jitter reaches down to nothing"
+        assert max(pauses) > bound * 0.9
+    assert pause_s(problem, MAX_RETRIES, None) is None
+
+
+@pytest.mark.parametrize("reason", ["IN_PROGRESS", "RATE_LIMITED", "PROVIDER_RATE_LIMITED", "QUEUE_FULL"])
+def test_aborted_and_rate_limits_wait_for_what_the_system_said(reason):
+    assert pause_s(error(reason, "later", retry_after_s=0.7), 0, 10) == 0.7
+    assert pause_s(error(reason, "later"), 0, 10) is None
+
+
+def test_nothing_begins_after_the_deadline():
+    assert pause_s(error("IN_PROGRESS", "later", retry_after_s=2), 0, 1.5) is None
+    assert pause_s(error("DRAINING", "gone", retry_after_s=2), 0, 1.5) is None
+
+
+def test_everything_else_is_never_tried_again():
+    again = {"ADAPTER_UNREACHABLE", "STORE_UNREACHABLE", "PROVIDER_UNREACHABLE", "DRAINING"}
+    later = {"IN_PROGRESS", "RATE_LIMITED", "QUEUE_FULL", "PROVIDER_RATE_LIMITED"}
+    for reason in set(REASONS) - again - later:
+        assert pause_s(error(reason, "no", retry_after_s=0.1), 0, None) is None, reason
