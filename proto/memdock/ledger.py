@@ -149,7 +149,7 @@ class Ledger(Protocol):
         """Gives the ledger up. Harmless when it is not open."""
 
     async def check_ready(self) -> None:
-        """Returns when the store can be read and written; raises otherwise."""
+        """Returns when the store answers; raises otherwise."""
 
     # Turns
 

@@ -1,0 +1,182 @@
+"""`SqliteLedger`: the Ledger protocol over one writing thread and one reading connection."""
+
+import sqlite3
+from collections.abc import Awaitable, Callable, Mapping, Sequence
+from pathlib import Path
+from typing import Any, TypeVar
+
+from memdock.errors import UnavailableError
+from memdock.ledger import Admission, Begun, Counts, ErasureKind, Intent, LedgerRow, PendingTurn, Resolution, Settled
+from memdock.sqlite_ledger import cost_rows, erasure_rows, turn_rows
+from memdock.sqlite_ledger.files import Owner, digest_key, open_reader
+from memdock.sqlite_ledger.writer import Writer
+from memdock.types import Component, ModelUsage, Residue, Selection, Turn, TurnRecord
+
+Result = TypeVar("Result")
+
+
+class SqliteLedger:
+    """A ledger in the file `path` (its folder must exist), with SQLite's `-wal`, `-shm` and an `.owner` file beside it.
+
+    WAL with synchronous=FULL: what was accepted survives a kill and a power cut. secure_delete and a truncated WAL:
+    what was erased is gone from the files. Writes go through one thread that commits all that wait at once; reads are
+    short and indexed and run where they are asked for.
+    """
+
+    shares_transaction = False
+
+    def __init__(self, path: Path | str) -> None:
+        self.path = Path(path).absolute()
+        self._opened: _Opened | None = None
+
+    async def open(self) -> None:
+        if not self.path.parent.is_dir():
+            raise UnavailableError("STORE_UNREACHABLE", f"The ledger's folder {self.path.parent} does not exist.")
+        self._opened = _Opened(self.path)
+
+    async def close(self) -> None:
+        if self._opened is not None:
+            opened, self._opened = self._opened, None
+            await opened.close()
+
+    async def check_ready(self) -> None:
+        await self._write(lambda connection: connection.execute("SELECT count(*) FROM keys").fetchone())
+
+    async def admit(self, space: str, turns: Sequence[Turn]) -> Admission:
+        key = self._open.digest_key
+        try:
+            return await self._write(lambda connection: turn_rows.admit(connection, key, space, turns))
+        except turn_rows.ConflictError as conflict:
+            return Admission(conflicts=conflict.indexes)
+
+    async def pending(self, space: str, *, upto: int | None = None, limit: int) -> Sequence[PendingTurn]:
+        return self._read(lambda connection: turn_rows.pending(connection, space, upto, limit))
+
+    async def last_pending(self, space: str) -> int:
+        return self._read(lambda connection: turn_rows.last_pending(connection, space))
+
+    async def start(self, space: str, seqs: Sequence[int]) -> None:
+        await self._write(lambda connection: turn_rows.start(connection, space, seqs))
+
+    async def settle(
+        self,
+        space: str,
+        settled: Sequence[Settled],
+        *,
+        usage: Sequence[ModelUsage] = (),
+        write: Callable[[Any], Awaitable[None]] | None = None,
+    ) -> None:
+        if write is not None:
+            raise TypeError("this ledger has no transaction to share: return a Batch without `write`")
+
+        def work(connection: sqlite3.Connection) -> None:
+            turn_rows.settle(connection, space, settled)
+            cost_rows.add(connection, space, usage)
+
+        await self._write(work)
+
+    async def counts(self, space: str, *, upto: int | None = None) -> Counts:
+        return self._read(lambda connection: turn_rows.counts(connection, space, upto))
+
+    async def failed(self, space: str, *, limit: int) -> Sequence[LedgerRow]:
+        return self._read(lambda connection: turn_rows.failed(connection, space, limit))
+
+    async def turns(self, space: str, *, after: int, limit: int) -> Sequence[LedgerRow]:
+        return self._read(lambda connection: turn_rows.page(connection, space, after, limit))
+
+    async def find(self, space: str, turn_ids: Sequence[str]) -> Mapping[str, TurnRecord]:
+        return self._read(lambda connection: turn_rows.find(connection, space, turn_ids))
+
+    async def busy_spaces(self) -> Sequence[str]:
+        return self._read(
+            lambda connection: [
+                space
+                for (space,) in connection.execute(
+                    "SELECT space FROM turns WHERE state = 'PENDING'"
+                    " UNION SELECT space FROM erasures WHERE intent IS NOT NULL"
+                )
+            ]
+        )
+
+    async def resolve(self, space: str, selection: Selection) -> Resolution:
+        return self._read(lambda connection: erasure_rows.resolve(connection, space, selection))
+
+    async def begin_erasure(
+        self, space: str, kind: ErasureKind, selection: Selection, *, request_id: str, fingerprint: bytes
+    ) -> Begun:
+        return await self._write(
+            lambda connection: erasure_rows.begin(connection, space, kind, selection, request_id, fingerprint)
+        )
+
+    async def open_erasures(self, space: str) -> Sequence[Intent]:
+        return self._read(lambda connection: erasure_rows.open_of(connection, space))
+
+    async def erase(self, intent: Intent, *, turn_ids: Sequence[str] = (), memory_ids: Sequence[str] = ()) -> Residue:
+        def work(connection: sqlite3.Connection) -> None:
+            erasure_rows.forget_turns(connection, intent.space, turn_ids)
+            erasure_rows.forget_memories(connection, intent.space, memory_ids)
+
+        def scrub(connection: sqlite3.Connection) -> Residue:
+            busy, *_ = connection.execute("PRAGMA wal_checkpoint(TRUNCATE)").fetchone()
+            return Residue(
+                component=Component.RAW_TURNS,
+                items=erasure_rows.count_contents(connection, intent, turn_ids),
+                verified=not busy,
+                note="the write-ahead log could not be emptied" if busy else "",
+            )
+
+        await self._write(work)
+        return await self._open.writer.run_alone(scrub)
+
+    async def finish_erasure(self, intent: Intent, *, answer: bytes, usage: Sequence[ModelUsage] = ()) -> None:
+        def work(connection: sqlite3.Connection) -> None:
+            if intent.kind is ErasureKind.FORGET:
+                cost_rows.add(connection, intent.space, usage)
+            erasure_rows.finish(connection, intent, answer)
+
+        await self._write(work)
+
+    async def abandon_erasure(self, intent: Intent) -> None:
+        await self._write(lambda connection: erasure_rows.abandon(connection, intent))
+
+    async def spend(self, space: str, usage: Sequence[ModelUsage]) -> None:
+        await self._write(lambda connection: cost_rows.add(connection, space, usage))
+
+    async def spent(self, space: str) -> Sequence[ModelUsage]:
+        return self._read(lambda connection: cost_rows.total(connection, space))
+
+    @property
+    def _open(self) -> "_Opened":
+        if self._opened is None:
+            raise UnavailableError("STORE_UNREACHABLE", f"The ledger {self.path} is not open.")
+        return self._opened
+
+    async def _write(self, work: Callable[[sqlite3.Connection], Result]) -> Result:
+        return await self._open.writer.run(work)
+
+    def _read(self, work: Callable[[sqlite3.Connection], Result]) -> Result:
+        try:
+            return work(self._open.reader)
+        except sqlite3.OperationalError as error:
+            raise UnavailableError(
+                "STORE_UNREACHABLE", "The ledger cannot be read; look at its disk.", retry_after_s=1.0
+            ) from error
+
+
+class _Opened:
+    """What is held while the ledger is open."""
+
+    def __init__(self, path: Path) -> None:
+        self._owner = Owner(path)
+        try:
+            self.writer = Writer(path)
+            self.reader = open_reader(path)
+            self.digest_key = digest_key(self.reader)
+        except BaseException:
+            self._owner.release()
+            raise
+
+    async def close(self) -> None:
+        await self.writer.close()
+        self.reader.close()
+        self._owner.release()
