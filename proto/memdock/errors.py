@@ -7,15 +7,25 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 MAX_FIELDS = 16
+MAX_FIELD_BYTES = 128
 MAX_MESSAGE_BYTES = 512
+
+
+def cut(text: str, max_bytes: int) -> str:
+    """The longest beginning of `text` of at most `max_bytes` of UTF-8: gRPC holds 8 KiB of trailers and no more."""
+    return text.encode(errors="replace")[:max_bytes].decode(errors="ignore")
 
 
 @dataclass(frozen=True, slots=True)
 class FieldError:
-    """What is wrong with one field of a request, by its path: `turns[3].text`."""
+    """What is wrong with one field of a request, by its path: `turns[3].text`. Both are cut to 128 bytes."""
 
     field: str
     description: str
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "field", cut(self.field, MAX_FIELD_BYTES))
+        object.__setattr__(self, "description", cut(self.description, MAX_FIELD_BYTES))
 
 
 class MemdockError(Exception):
@@ -37,7 +47,7 @@ class MemdockError(Exception):
         retry_after_s: float | None = None,
     ) -> None:
         self.reason = reason
-        self.message = message.encode()[:MAX_MESSAGE_BYTES].decode(errors="ignore")
+        self.message = cut(message, MAX_MESSAGE_BYTES)
         self.fields = tuple(fields[:MAX_FIELDS])
         self.retry_after_s = retry_after_s
         super().__init__(f"{reason}: {self.message}")
@@ -47,6 +57,12 @@ class InvalidArgumentError(MemdockError):
     """The request is wrong whatever the state of the system."""
 
     code, http_status = 3, 400
+
+
+class ContentTypeError(InvalidArgumentError):
+    """HTTP only: the body is not JSON by its header."""
+
+    http_status = 415
 
 
 class UnauthenticatedError(MemdockError):
@@ -65,6 +81,16 @@ class NotFoundError(MemdockError):
     """There is no such system, path or call."""
 
     code, http_status = 5, 404
+
+
+class VerbError(NotFoundError):
+    """HTTP only: the path is known, the verb is not one of its own. `allow`: those that are."""
+
+    http_status = 405
+
+    def __init__(self, message: str, allow: Sequence[str]) -> None:
+        self.allow = tuple(allow)
+        super().__init__("VERB_NOT_ALLOWED", message)
 
 
 class AlreadyExistsError(MemdockError):
@@ -122,6 +148,7 @@ REASONS: dict[str, type[MemdockError]] = {
     "BAD_PAGE_TOKEN": InvalidArgumentError,
     "SELECTOR_MISSING": InvalidArgumentError,
     "MALFORMED_REQUEST": InvalidArgumentError,
+    "CONTENT_TYPE_UNSUPPORTED": ContentTypeError,
     "CREDENTIAL_MISSING": UnauthenticatedError,
     "CREDENTIAL_INVALID": UnauthenticatedError,
     "CREDENTIAL_EXPIRED": UnauthenticatedError,
@@ -130,6 +157,7 @@ REASONS: dict[str, type[MemdockError]] = {
     "CALL_FORBIDDEN": PermissionDeniedError,
     "SYSTEM_NOT_FOUND": NotFoundError,
     "PATH_NOT_FOUND": NotFoundError,
+    "VERB_NOT_ALLOWED": NotFoundError,
     "TURN_ID_CONFLICT": AlreadyExistsError,
     "IN_PROGRESS": AbortedError,
     "RATE_LIMITED": ResourceExhaustedError,

@@ -18,6 +18,8 @@ class TurnState(StrEnum):
     NO_MEMORY = "NO_MEMORY"
     FAILED = "FAILED"
     FORGOTTEN = "FORGOTTEN"
+    UNKNOWN = "UNKNOWN"
+    """Only ever read: a state of a newer server that this version has no word for."""
 
 
 class Feature(StrEnum):
@@ -59,6 +61,8 @@ class Component(StrEnum):
     HISTORY = "HISTORY"
     CACHE = "CACHE"
     LOG = "LOG"
+    UNKNOWN = "UNKNOWN"
+    """Only ever read: a component of a newer server that this version has no word for."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -219,3 +223,83 @@ class Limits:
     max_query_bytes: int = 8 * 1024
     max_page_size: int = 1000
     max_wait_s: float = 30.0
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Description:
+    """What Describe tells. Every feature of the closed list is a key of `features`."""
+
+    system: str
+    adapter: Software
+    framework: Software
+    protocol_versions: tuple[str, ...]
+    features: Mapping[Feature, Support]
+    limits: Limits
+    models: tuple[Model, ...]
+    config_digest: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Added:
+    """What AddTurns answers: one result a turn, in the order of the request."""
+
+    results: tuple[TurnResult, ...]
+    usage: tuple[ModelUsage, ...] = ()
+    timing: tuple[StageTiming, ...] = ()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Flushed:
+    """What Flush answers. `failed`: the oldest of the space's failed turns, at most 256, of `failed_count` in all.
+
+    `space_usage`: all that the space has cost since its last Reset.
+    """
+
+    done: bool
+    pending: int
+    failed_count: int
+    failed: tuple[TurnResult, ...] = ()
+    space_usage: tuple[ModelUsage, ...] = ()
+    timing: tuple[StageTiming, ...] = ()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Retrieved:
+    """What Retrieve answers: memories best first; `pending` above 0 means that the answer may be stale."""
+
+    memories: tuple[Memory, ...]
+    pending: int
+    failed_count: int
+    usage: tuple[ModelUsage, ...] = ()
+    timing: tuple[StageTiming, ...] = ()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Forgotten:
+    """What Forget answers: what went (or would go, in a dry run), what was not there, and what is left."""
+
+    erased_memory_ids: tuple[str, ...] = ()
+    erased_turn_ids: tuple[str, ...] = ()
+    not_found: tuple[str, ...] = ()
+    residual: tuple[Residue, ...] = ()
+    usage: tuple[ModelUsage, ...] = ()
+    timing: tuple[StageTiming, ...] = ()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ResetDone:
+    """What Reset answers: how much went, and what is left."""
+
+    erased_memories: int
+    erased_turns: int
+    residual: tuple[Residue, ...] = ()
+    usage: tuple[ModelUsage, ...] = ()
+    timing: tuple[StageTiming, ...] = ()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SystemSummary:
+    """One system behind a gateway; `ready`: its readiness check passes now."""
+
+    system: str
+    ready: bool
