@@ -118,6 +118,13 @@ def read_expression(written: str | None) -> str:
     raise ValueError(f"{written!r} is none of {', '.join(EXPRESSIONS)}")
 
 
+def read_subtype(semantic: str, written: str) -> str:
+    """A type's subtype as `SUBTYPES` spells it ("(Event)Ordering" is "EventOrdering"); an unknown one as it stands."""
+    letters = re.sub(r"[^a-z]", "", written.lower())
+    known = {re.sub(r"[^a-z]", "", name.lower()): name for name in SUBTYPES.get(semantic, ())}
+    return known.get(letters, written)
+
+
 def axes(
     category: Category, *, expression: str = "", subcategory: str = "", subsubcategory: str = ""
 ) -> dict[str, str]:

@@ -1,0 +1,77 @@
+"""A data file as its reader sees it: numbered records, checked against the shape that the format promises."""
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from datetime import datetime
+from pathlib import Path
+from typing import Any, TypeVar
+from zoneinfo import ZoneInfo
+
+from pydantic import BaseModel, ValidationError
+
+from memdock_evaluator.dataset.errors import DatasetError
+from memdock_evaluator.dataset.records import read_records
+from memdock_evaluator.dataset.times import TimeParser
+
+ShapeT = TypeVar("ShapeT", bound=BaseModel)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Record:
+    """One record of a file; `number` counts from 1."""
+
+    number: int
+    value: Any
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Source:
+    """A file with what whoever opens it declares: the zone of its clock and, where given, its language."""
+
+    path: Path
+    zone: ZoneInfo
+    language: str | None = None
+
+    def records(self) -> Iterator[Record]:
+        """All records, the file read anew by each call. Raises `DatasetError`, also where there is none."""
+        number = 0
+        for value in read_records(self.path):
+            number += 1
+            yield Record(number=number, value=value)
+        if not number:
+            raise DatasetError("the file holds no records", path=self.path)
+
+    def parse(self, shape: type[ShapeT], record: Record, *keys: str) -> ShapeT:
+        """Read a record, or what `keys` lead to in it, as `shape`.
+
+        Raises a `DatasetError` that names the first field that is not as promised.
+        """
+        value = record.value
+        for key in keys:
+            value = value[key]
+        try:
+            return shape.model_validate(value)
+        except ValidationError as error:
+            first = error.errors(include_url=False, include_input=False, include_context=False)[0]
+            remedy = "put that field right, or name the file's format if it is another"
+            raise self.broken(record, _path((*keys, *first["loc"])), first["msg"], remedy) from error
+
+    def time(self, record: Record, field: str, written: str, parser: TimeParser) -> datetime | None:
+        """Read a time, `None` where `written` is empty, or raise a `DatasetError` that names the field."""
+        if not written:
+            return None
+        try:
+            return parser(written, self.zone)
+        except ValueError as error:
+            raise self.broken(record, field, f"{written!r} is no time of this format: {error}") from error
+
+    def broken(self, record: Record, field: str, problem: str, remedy: str = "") -> DatasetError:
+        """The error to raise for a field of a record."""
+        return DatasetError(problem, path=self.path, record=record.number, field=field, remedy=remedy)
+
+
+def _path(location: tuple[int | str, ...]) -> str:
+    path = ""
+    for step in location:
+        path += f"[{step}]" if isinstance(step, int) else f".{step}" if path else step
+    return path
