@@ -68,8 +68,9 @@ class Row:
     `correct` is `None` where the question is unscored (refused, an infrastructure error, or a verdict that could not
     be read: then `judge_note` says why). `verdict` is a label of the 0-3 rubric, not a scale: never average it. A
     retrieval figure is `None` where the evidence is unknown, the question an abstention, or nothing was retrieved
-    because an error came first. Tokens are those of the calls that led to this row; `tokens_estimated`: an endpoint
-    reported none, so that they are characters divided by four.
+    because an error came first, or the system names no sources. `memories` of the full-context baseline are left out.
+    Tokens are those of the calls that led to this row; `context_tokens` are always estimated as a quarter of the bytes
+    of UTF-8, the others where an endpoint reports none (then `tokens_estimated`).
     """
 
     system: str

@@ -1,0 +1,217 @@
+"""`manifest.json`: what was run on what, by which versions, and how much of it there is.
+
+`Manifest.plan` is what decides the figures: a run goes on only in a folder whose plan is the same.
+"""
+
+from collections.abc import Iterator, Mapping
+from dataclasses import asdict, dataclass, field
+from datetime import datetime
+from typing import Any
+
+import orjson
+from pydantic import TypeAdapter, ValidationError
+
+from memdock.types import Limits, Model, ModelUsage, Residue, Software
+
+SCHEMA_VERSION = 1
+
+
+class ManifestError(ValueError):
+    """A manifest that cannot be read, or that belongs to another plan; the message says what to do."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class DataCounts:
+    """What one language of the data holds."""
+
+    dialogues: int = 0
+    sessions: int = 0
+    turns: int = 0
+    characters: int = 0
+    questions: int = 0
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class DataFile:
+    """A file that was read; `path` as it was given, "own" for the bundled data."""
+
+    path: str
+    sha256: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class DataFacts:
+    """The data of a run. `languages` counts what was selected, `oddities` is a count by kind."""
+
+    files: tuple[DataFile, ...]
+    format: str
+    zone: str
+    dialogues: tuple[str, ...]
+    """The ids that were asked for; empty: all."""
+    languages: Mapping[str, DataCounts]
+    oddities: Mapping[str, int]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SystemFacts:
+    """What Describe told of a system; a baseline has its name alone."""
+
+    name: str
+    baseline: bool = False
+    adapter: Software | None = None
+    framework: Software | None = None
+    models: tuple[Model, ...] = ()
+    features: Mapping[str, str] = field(default_factory=dict)
+    limits: Limits | None = None
+    config_digest: str = ""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PromptFact:
+    """A prompt or rubric file: its name, or its path where the user gave one, and its digest."""
+
+    file: str
+    sha256: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ModelFacts:
+    """An answerer or a judge. `kind`: "openai", or an offline one by its name, which has no host, seed or prompts."""
+
+    kind: str
+    model: str = ""
+    host: str = ""
+    temperature: float | None = None
+    seed: int | None = None
+    form: str = ""
+    """Of a judge's prompt: "json" or "pollux"."""
+    prompts: Mapping[str, PromptFact] = field(default_factory=dict)
+    """By language."""
+    rubrics: Mapping[str, PromptFact] = field(default_factory=dict)
+    """Of a judge, by language."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Plan:
+    """All that decides the figures of a run."""
+
+    evaluator_version: str
+    data: DataFacts
+    systems: tuple[SystemFacts, ...]
+    k: int
+    ingest_unit: str
+    repeats: int
+    seed: int
+    reference_time: bool
+    as_of: bool
+    answerer: ModelFacts
+    judge: ModelFacts
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class IngestCounts:
+    """Turns of all dialogues of a system: as read from the data, as listed by the system, and by their state.
+
+    `retried` turns had failed once and were sent again. `stale_reads`: answers of Retrieve that named pending turns
+    although the barrier had said that there are none.
+    """
+
+    requests: int = 0
+    turns_read: int = 0
+    turns_listed: int = 0
+    searchable: int = 0
+    no_memory: int = 0
+    failed: int = 0
+    retried: int = 0
+    stale_reads: int = 0
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Coverage:
+    """Questions (times repeats) by what became of them; `scored` are those with a `correct`, system errors included."""
+
+    expected: int = 0
+    answered: int = 0
+    refused: int = 0
+    system_error: int = 0
+    infrastructure_error: int = 0
+    scored: int = 0
+
+    @property
+    def share(self) -> float:
+        """Scored of expected, 0 to 1; 0 where nothing was expected."""
+        return self.scored / self.expected if self.expected else 0.0
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SystemTotals:
+    """What the run did with one system. `spaces_not_reset` are spaces that may still hold the data."""
+
+    ingest: IngestCounts = field(default_factory=IngestCounts)
+    usage: tuple[ModelUsage, ...] = ()
+    """Inside the system, as its spaces reported it, by model and purpose."""
+    coverage: Coverage = field(default_factory=Coverage)
+    residue: tuple[Residue, ...] = ()
+    """What the resets after the dialogues left, by component."""
+    spaces_not_reset: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Manifest:
+    """The whole file. `finished` is `None` until every question has its row; `totals` are by system."""
+
+    schema_version: int = SCHEMA_VERSION
+    run_id: str
+    started: datetime
+    finished: datetime | None = None
+    command: tuple[str, ...]
+    """As typed, without secrets."""
+    versions: Mapping[str, str]
+    plan: Plan
+    totals: Mapping[str, SystemTotals] = field(default_factory=dict)
+
+    def to_json(self) -> bytes:
+        """The file's bytes, indented, keys sorted."""
+        return orjson.dumps(asdict(self), option=orjson.OPT_SORT_KEYS | orjson.OPT_INDENT_2) + b"\n"
+
+    @classmethod
+    def from_json(cls, content: bytes, *, place: str) -> "Manifest":
+        """Read the file's bytes; raises `ManifestError` naming `place` and the field."""
+        try:
+            return _MANIFEST.validate_json(content, extra="forbid")
+        except ValidationError as error:
+            first = error.errors(include_url=False, include_input=False, include_context=False)[0]
+            where = ".".join(map(str, first["loc"])) or "the file"
+            raise ManifestError(f"{place}: {where}: {first['msg']}; the run was made by another version") from error
+
+
+def differences(then: Plan, now: Plan) -> list[str]:
+    """The fields in which two plans differ, as "path: then ... now ..." in the plan's order."""
+    return list(_differences("", _plain(then), _plain(now)))
+
+
+def _plain(plan: Plan) -> Any:
+    """As it stands in the file, systems and data files by name, so that a path names them."""
+    plain = orjson.loads(orjson.dumps(asdict(plan)))
+    plain["systems"] = {system["name"]: system for system in plain["systems"]}
+    plain["data"]["files"] = {file["path"]: file["sha256"] for file in plain["data"]["files"]}
+    return plain
+
+
+def _differences(path: str, then: Any, now: Any) -> Iterator[str]:
+    if isinstance(then, dict) and isinstance(now, dict):
+        for key in then | now:
+            yield from _differences(f"{path}.{key}".lstrip("."), then.get(key, _ABSENT), now.get(key, _ABSENT))
+    elif then != now:
+        yield f"{path}: then {_shown(then)}, now {_shown(now)}"
+
+
+def _shown(value: Any) -> str:
+    if value is _ABSENT:
+        return "absent"
+    text = orjson.dumps(value).decode()
+    return text if len(text) <= 80 else text[:77] + "..."
+
+
+_ABSENT = object()
+_MANIFEST = TypeAdapter(Manifest)
