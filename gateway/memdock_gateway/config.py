@@ -146,10 +146,9 @@ class LimitsConfig(_Section):
     max_top_k: int = Field(default=_DEFAULTS.max_top_k, ge=1)
     max_query_bytes: int = Field(default=_DEFAULTS.max_query_bytes, ge=1)
     max_page_size: int = Field(default=_DEFAULTS.max_page_size, ge=1)
-    max_wait_s: float = Field(default=_DEFAULTS.max_wait_s, gt=0)
 
     def limits(self) -> Limits:
-        """The same as the protocol's type."""
+        """The same as the protocol's type. How long a Flush waits is cut by each system's own limit and deadline."""
         return Limits(**self.model_dump())
 
 

@@ -1,0 +1,266 @@
+"""The router and its upstreams, before a scripted system: names, limits, retries, lanes, checked answers, audit."""
+
+import asyncio
+import time
+
+import orjson
+import pytest
+
+from memdock.errors import MemdockError, error
+from memdock.service import METHODS, Call
+from memdock.types import Limits
+from memdock.v1 import memory_pb2 as pb
+from memdock_gateway.audit import Audit
+from memdock_gateway.exchange import Exchange
+from memdock_gateway.router import Router
+from memdock_gateway.space_key import DEVELOPMENT_KEY, SpaceNames
+from memdock_gateway.upstream import Upstream
+
+
+class Scripted:
+    """Answers from a list; an exception is raised, a callable is asked."""
+
+    def __init__(self, *answers):
+        self.answers = list(answers)
+        self.seen = []
+
+    async def call(self, method, request, call):
+        self.seen.append((method.name, type(request).FromString(request.SerializeToString()), call))
+        answer = self.answers.pop(0) if len(self.answers) > 1 else self.answers[0]
+        if callable(answer):
+            answer = await answer()
+        if isinstance(answer, Exception):
+            raise answer
+        return answer
+
+
+def upstream(service, *, name="rag", deadline_s=5.0, concurrency=4, queue=4):
+    names = SpaceNames(DEVELOPMENT_KEY, name)
+    return Upstream(name, service, names, deadline_s=deadline_s, concurrency=concurrency, queue=queue)
+
+
+def router(service, *, limits=None, audit=None, **options):
+    one = upstream(service, **options)
+    return Router({one.name: one}, limits or Limits(), audit)
+
+
+def exchange(method, tenant="acme"):
+    return Exchange(method=METHODS[method], face="grpc", request_id="r1", tenant=tenant, key_id="k1")
+
+
+async def ask(through, method, request, *, call=None, of=None):
+    return await through.call(METHODS[method], request, call or Call(request_id="r1"), of or exchange(method))
+
+
+def retrieve(space="s1", **fields):
+    return pb.RetrieveRequest(system="rag", space_id=space, query="q", **fields)
+
+
+def memories(count):
+    return pb.RetrieveResponse(memories=[pb.Memory(memory_id=str(n), text="t") for n in range(count)])
+
+
+async def test_the_adapter_sees_a_hashed_space_and_no_system():
+    service = Scripted(memories(1))
+    await ask(router(service), "Retrieve", retrieve())
+    (_, request, call) = service.seen[0]
+    assert request.system == ""
+    assert request.space_id == SpaceNames(DEVELOPMENT_KEY, "rag").name("acme", "s1")
+    assert request.query == "q"
+    assert call.credential == ""
+    assert call.request_id == "r1"
+
+
+async def test_two_tenants_never_meet():
+    service = Scripted(memories(0))
+    for tenant in ("acme", "globex"):
+        await ask(router(service), "Retrieve", retrieve(), of=exchange("Retrieve", tenant))
+    assert service.seen[0][1].space_id != service.seen[1][1].space_id
+
+
+async def test_an_unknown_system_is_not_found_and_not_repeated():
+    with pytest.raises(MemdockError) as refused:
+        await ask(router(Scripted(memories(0))), "Retrieve", pb.RetrieveRequest(system="secret-name", space_id="s"))
+    assert refused.value.reason == "SYSTEM_NOT_FOUND"
+    assert "secret-name" not in refused.value.message
+
+
+async def test_unavailable_twice_then_fine_is_one_answer():
+    gone = error("ADAPTER_UNREACHABLE", "gone")
+    service = Scripted(gone, gone, memories(1))
+    trail = exchange("Retrieve")
+    answer = await ask(router(service), "Retrieve", retrieve(), of=trail)
+    assert len(answer.memories) == 1
+    assert (len(service.seen), trail.retries) == (3, 2)
+    assert len({request.SerializeToString() for _, request, _ in service.seen}) == 1, "the same request each time"
+
+
+async def test_unavailable_for_ever_is_told_after_three_more_tries():
+    service = Scripted(error("ADAPTER_UNREACHABLE", "gone"))
+    with pytest.raises(MemdockError) as failed:
+        await ask(router(service), "Retrieve", retrieve())
+    assert failed.value.reason == "ADAPTER_UNREACHABLE"
+    assert len(service.seen) == 4
+
+
+@pytest.mark.parametrize("reason", ["VALIDATION_FAILED", "PROVIDER_RATE_LIMITED", "TURN_ID_CONFLICT", "INTERNAL"])
+async def test_what_a_repeat_cannot_mend_is_asked_once(reason):
+    service = Scripted(error(reason, "no"))
+    with pytest.raises(MemdockError) as failed:
+        await ask(router(service), "Retrieve", retrieve())
+    assert failed.value.reason == reason
+    assert len(service.seen) == 1
+
+
+async def test_a_rate_limit_that_names_a_time_is_waited_for():
+    service = Scripted(error("PROVIDER_RATE_LIMITED", "later", retry_after_s=0.05), memories(1))
+    began = time.monotonic()
+    await ask(router(service), "Retrieve", retrieve())
+    assert time.monotonic() - began >= 0.05
+
+
+async def test_no_place_is_held_between_tries():
+    async def later():
+        return error("IN_PROGRESS", "later", retry_after_s=0.2)
+
+    service = Scripted(later, memories(1))
+    through = router(service, concurrency=1, queue=0)
+    waiting = asyncio.create_task(ask(through, "Reset", pb.ResetRequest(system="rag", space_id="s")))
+    await asyncio.sleep(0.05)
+    await asyncio.wait_for(ask(through, "Retrieve", retrieve()), 0.1)
+    service.answers = [pb.ResetResponse()]
+    await waiting
+
+
+async def test_the_deadline_of_the_system_holds_where_the_caller_has_none():
+    service = Scripted(memories(0))
+    await ask(router(service, deadline_s=3), "Retrieve", retrieve())
+    assert 2.5 < service.seen[0][2].left_s() <= 3
+
+
+async def test_the_nearer_deadline_holds():
+    service = Scripted(memories(0))
+    call = Call(request_id="r1", deadline=time.monotonic() + 1)
+    await ask(router(service, deadline_s=3), "Retrieve", retrieve(), call=call)
+    assert service.seen[0][2].deadline == call.deadline
+
+
+async def test_whose_deadline_ran_out_is_told():
+    late = error("DEADLINE_EXCEEDED", "the time is used up")
+    with pytest.raises(MemdockError) as own:
+        await ask(router(Scripted(late), deadline_s=3), "Retrieve", retrieve())
+    assert (own.value.reason, own.value.http_status) == ("ADAPTER_TIMEOUT", 504)
+    call = Call(request_id="r1", deadline=time.monotonic() + 1)
+    with pytest.raises(MemdockError) as callers:
+        await ask(router(Scripted(late), deadline_s=3), "Retrieve", retrieve(), call=call)
+    assert callers.value.reason == "DEADLINE_EXCEEDED"
+
+
+@pytest.mark.parametrize("reason", ["CREDENTIAL_INVALID", "SPACE_FORBIDDEN", "SYSTEM_NOT_FOUND", "PATH_NOT_FOUND"])
+async def test_an_adapter_cannot_speak_for_the_gateway(reason):
+    service = Scripted(error(reason, "foreign words"))
+    with pytest.raises(MemdockError) as failed:
+        await ask(router(service), "Retrieve", retrieve())
+    assert failed.value.reason == "ADAPTER_PROTOCOL_ERROR"
+    assert "foreign words" not in failed.value.message
+
+
+async def test_a_slow_system_fills_its_own_lane_alone():
+    async def never():
+        await asyncio.Event().wait()
+
+    slow, quick = upstream(Scripted(never), name="slow", concurrency=2, queue=1), upstream(Scripted(memories(1)))
+    through = Router({"slow": slow, "rag": quick}, Limits(), None)
+
+    def ask_slow():
+        return ask(through, "Retrieve", pb.RetrieveRequest(system="slow", space_id="s", query="q"))
+
+    stuck = [asyncio.create_task(ask_slow()) for _ in range(3)]
+    await asyncio.sleep(0.01)
+    with pytest.raises(MemdockError) as full:
+        await ask_slow()
+    assert full.value.reason == "QUEUE_FULL"
+    assert full.value.retry_after_s
+    await asyncio.wait_for(ask(through, "Retrieve", retrieve()), 1)
+    for task in stuck:
+        task.cancel()
+    await asyncio.gather(*stuck, return_exceptions=True)
+    assert (slow.lane.inside, slow.lane.waiting) == (0, 0)
+
+
+async def test_waiting_flushes_take_no_place():
+    answers = asyncio.Event()
+
+    async def flushed():
+        await answers.wait()
+        return pb.FlushResponse(done=True)
+
+    service = Scripted(flushed)
+    through = router(service, concurrency=1, queue=0)
+    flushes = [
+        asyncio.create_task(ask(through, "Flush", pb.FlushRequest(system="rag", space_id="s"))) for _ in range(64)
+    ]
+    await asyncio.sleep(0.01)
+    service.answers = [memories(1)]
+    await asyncio.wait_for(ask(through, "Retrieve", retrieve()), 1)
+    answers.set()
+    assert all(answer.done for answer in await asyncio.gather(*flushes))
+
+
+async def test_describe_tells_the_configured_name_and_the_limits_of_the_whole_way():
+    description = pb.DescribeResponse(system="inner", adapter=pb.Software(name="a"), protocol_versions=["v1"])
+    description.limits.max_top_k = 50
+    description.limits.max_turns_per_request = 1000
+    description.limits.max_wait.seconds = 30
+    through = router(Scripted(description), limits=Limits(max_turns_per_request=100), deadline_s=10)
+    answer = await ask(through, "Describe", pb.DescribeRequest(system="rag"))
+    assert answer.system == "rag"
+    assert (answer.limits.max_top_k, answer.limits.max_turns_per_request) == (50, 100)
+    assert answer.limits.max_wait.ToNanoseconds() == 9_500_000_000
+
+
+async def test_an_erasure_leaves_two_lines_and_no_name(tmp_path):
+    audit = Audit(tmp_path / "audit.jsonl")
+    forgotten = pb.ForgetResponse(erased_turn_ids=["t1"], erased_memory_ids=["m1", "m2"], not_found=["t2"])
+    request = pb.ForgetRequest(system="rag", space_id="private-space", selector=pb.Selector(turn_ids=["t1", "t2"]))
+    await ask(router(Scripted(forgotten), audit=audit), "Forget", request)
+    audit.close()
+    text = (tmp_path / "audit.jsonl").read_text()
+    asked, answered = (orjson.loads(line) for line in text.splitlines())
+    hashed = SpaceNames(DEVELOPMENT_KEY, "rag").name("acme", "private-space")
+    for line in (asked, answered):
+        assert (line["tenant"], line["key_id"], line["system"], line["space"]) == ("acme", "k1", "rag", hashed)
+        assert line["method"] == "Forget"
+    assert (asked["stage"], asked["selected"], asked["dry_run"]) == ("asked", {"turn_ids": 2}, False)
+    assert (answered["stage"], answered["outcome"]) == ("answered", "OK")
+    assert (answered["erased"], answered["not_found"]) == ({"memories": 2, "turns": 1}, 1)
+    assert "private-space" not in text
+
+
+async def test_a_reset_that_fails_or_is_left_is_in_the_audit_too(tmp_path):
+    audit = Audit(tmp_path / "audit.jsonl")
+
+    async def never():
+        await asyncio.Event().wait()
+
+    service = Scripted(error("STORE_UNREACHABLE", "away", retry_after_s=60), never)
+    through = router(service, audit=audit)
+    with pytest.raises(MemdockError):
+        await ask(through, "Reset", pb.ResetRequest(system="rag", space_id="s"))
+    left = asyncio.create_task(ask(through, "Reset", pb.ResetRequest(system="rag", space_id="s")))
+    await asyncio.sleep(0.05)
+    left.cancel()
+    await asyncio.gather(left, return_exceptions=True)
+    audit.close()
+    lines = [orjson.loads(line) for line in (tmp_path / "audit.jsonl").read_text().splitlines()]
+    assert [line.get("outcome") for line in lines] == [None, "STORE_UNREACHABLE", None, "CANCELLED"]
+
+
+async def test_nothing_is_erased_when_the_audit_cannot_be_written(tmp_path):
+    audit = Audit(tmp_path / "audit.jsonl")
+    audit.close()
+    service = Scripted(pb.ResetResponse())
+    with pytest.raises(MemdockError) as refused:
+        await ask(router(service, audit=audit), "Reset", pb.ResetRequest(system="rag", space_id="s"))
+    assert refused.value.reason == "INTERNAL"
+    assert service.seen == []
