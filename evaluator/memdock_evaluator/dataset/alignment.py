@@ -2,35 +2,47 @@
 
 import re
 import unicodedata
-from collections import defaultdict
 from collections.abc import Iterable
+from dataclasses import dataclass
 
-from memdock_evaluator.dataset.types import DialogueTurn
+from memdock_evaluator.dataset.types import Session
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Said:
+    turn_id: str
+    session_index: int
+    text: str
+    plain: str
 
 
 class Aligner:
     """Finds turns of one dialogue by their text."""
 
-    def __init__(self, turns: Iterable[DialogueTurn]) -> None:
-        """Index the turns by their text as it stands and in plain form."""
-        self._exact: defaultdict[str, list[str]] = defaultdict(list)
-        self._plain: defaultdict[str, list[str]] = defaultdict(list)
-        for turn in turns:
-            self._exact[turn.text].append(turn.turn_id)
-            self._plain[_plain(turn.text)].append(turn.turn_id)
+    def __init__(self, sessions: Iterable[Session]) -> None:
+        """Take down every turn's text, as it stands and in plain form."""
+        self._said = [
+            _Said(turn_id=turn.turn_id, session_index=session.index, text=turn.text, plain=_plain(turn.text))
+            for session in sessions
+            for turn in session.turns
+        ]
 
-    def find(self, text: str) -> tuple[str, ...]:
+    def find(self, text: str, session_index: int | None = None) -> tuple[str, ...]:
         """The ids of the turns with this text: the same letter for letter, else in plain form, else around it.
 
-        Several ids: the text was said more than once. None: nobody said it.
+        Only in the session with that number where one is given. Several ids: the text was said more than once.
+        None: nobody said it.
         """
-        if text in self._exact:
-            return tuple(self._exact[text])
+        said = [turn for turn in self._said if session_index in (None, turn.session_index)]
         plain = _plain(text)
-        if plain in self._plain:
-            return tuple(self._plain[plain])
-        around = (ids for said, ids in self._plain.items() if plain and plain in said)
-        return tuple(turn_id for ids in around for turn_id in ids)
+        for found in (
+            [turn for turn in said if turn.text == text],
+            [turn for turn in said if plain and turn.plain == plain],
+            [turn for turn in said if plain and f" {plain} " in f" {turn.plain} "],
+        ):
+            if found:
+                return tuple(turn.turn_id for turn in found)
+        return ()
 
 
 def _plain(text: str) -> str:

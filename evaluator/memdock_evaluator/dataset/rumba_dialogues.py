@@ -8,7 +8,7 @@ from pydantic import RootModel
 from memdock_evaluator.dataset.alignment import Aligner
 from memdock_evaluator.dataset.notes import Notes
 from memdock_evaluator.dataset.rumba import RumbaQuestion, classify
-from memdock_evaluator.dataset.sessions import language_of, make_session, numbered_sessions
+from memdock_evaluator.dataset.sessions import language_of, make_session, numbered_sessions, session_id
 from memdock_evaluator.dataset.shapes import Filled, Label, Shape
 from memdock_evaluator.dataset.source import Record, Source
 from memdock_evaluator.dataset.times import read_iso_clock
@@ -27,9 +27,10 @@ class SaidInTurn(RootModel[tuple[Said, ...]]):
 
 
 class Evidence(Shape):
-    """The text of a turn that the answer stands on."""
+    """The text of a turn that the answer stands on. `session_idx`, this project's addition: the session to look in."""
 
     content: Label = ""
+    session_idx: int | None = None
 
 
 class Asked(RumbaQuestion):
@@ -58,7 +59,7 @@ def _dialogue(source: Source, record: Record) -> Dialogue:
     written = source.parse(DialogueRecord, record)
     notes = Notes(where=f"dialogue {written.dialogue_id}")
     sessions = tuple(_sessions(source, record, _user(written.conversation, notes)))
-    aligner = Aligner(turn for session in sessions for turn in session.turns)
+    aligner = Aligner(sessions)
     questions = []
     for place, asked in enumerate(written.qa):
         question_id = asked.id or f"{written.dialogue_id}|q{place}"
@@ -71,7 +72,8 @@ def _dialogue(source: Source, record: Record) -> Dialogue:
                 references=asked.answer,
                 date=source.time(record, f"qa[{place}].question_date", asked.question_date, read_iso_clock),
                 axes=axes,
-                evidence_turns=tuple(_evidence(asked, aligner, at)),
+                evidence_sessions=tuple(session_id(e.session_idx) for e in asked.evidence if e.session_idx),
+                evidence_turns=tuple(_evidence_turns(asked, aligner, at)),
                 abstention=abstention,
             )
         )
@@ -108,9 +110,11 @@ def _sessions(source: Source, record: Record, user: str) -> Iterator[Session]:
         )
 
 
-def _evidence(asked: Asked, aligner: Aligner, notes: Notes) -> Iterator[str]:
+def _evidence_turns(asked: Asked, aligner: Aligner, notes: Notes) -> Iterator[str]:
     for place, evidence in enumerate(asked.evidence):
-        found = aligner.find(evidence.content)
+        if evidence.session_idx and not evidence.content:
+            continue
+        found = aligner.find(evidence.content, evidence.session_idx)
         if not found:
             notes.at(f"evidence[{place}]").add("evidence-not-found", "no turn says this text; it is left out")
             continue
