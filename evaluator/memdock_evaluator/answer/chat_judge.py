@@ -1,0 +1,81 @@
+"""The judge that asks a chat model, with the prompt and the reply of its form: JSON, or POLLUX's own."""
+
+from collections.abc import Callable, Mapping
+from dataclasses import replace
+
+from memdock_evaluator.answer.judge import ToJudge, Verdict, read_json, read_pollux
+from memdock_evaluator.answer.models import TEMPERATURE, ChatModel, ModelEndpoint
+from memdock_evaluator.answer.prompts import Prompt, Rubric
+from memdock_evaluator.results.manifest import ModelFacts, PromptFact
+
+JUDGE_FIELDS = frozenset({"question", "reference", "answer", "criterion", "scale"})
+"""The placeholders of a judge's prompt."""
+
+READERS: Mapping[str, Callable[[str], tuple[int | None, str]]] = {"json": read_json, "pollux": read_pollux}
+"""How the reply of each form is read."""
+
+TRIES = 3
+"""A reply that cannot be read is asked for again, each time with another seed."""
+
+
+class ChatJudge:
+    """One call of the model a verdict, up to `TRIES` where its reply cannot be read."""
+
+    def __init__(
+        self,
+        endpoint: ModelEndpoint,
+        prompts: Mapping[str, Prompt],
+        rubrics: Mapping[str, Rubric],
+        *,
+        form: str,
+        seed: int,
+    ) -> None:
+        """`prompts` and `rubrics` hold every language of the run; `form` is a key of `READERS`."""
+        self._endpoint, self._prompts, self._rubrics, self._form, self._seed = endpoint, prompts, rubrics, form, seed
+        self._model = ChatModel(endpoint)
+
+    @property
+    def facts(self) -> ModelFacts:
+        """What the manifest says of it."""
+        prompts = {language: prompt.file for language, prompt in self._prompts.items()}
+        rubrics = {language: rubric.file for language, rubric in self._rubrics.items()}
+        return ModelFacts(
+            kind="openai",
+            model=self._endpoint.model,
+            host=self._endpoint.host,
+            temperature=TEMPERATURE,
+            seed=self._seed,
+            form=self._form,
+            prompts={language: PromptFact(file=file.name, sha256=file.sha256) for language, file in prompts.items()},
+            rubrics={language: PromptFact(file=file.name, sha256=file.sha256) for language, file in rubrics.items()},
+        )
+
+    async def judge(self, item: ToJudge, *, repeat: int) -> Verdict:
+        """The verdict, with the tokens of all tries."""
+        rubric = self._rubrics[item.language]
+        prompt = self._prompts[item.language].fill(
+            question=item.question,
+            reference="\n".join(item.references),
+            answer=item.answer,
+            criterion=rubric.criterion,
+            scale=rubric.scale_lines,
+        )
+        verdict = Verdict(label=None)
+        for attempt in range(TRIES):
+            completion = await self._model.complete(prompt, seed=self._seed + repeat * TRIES + attempt)
+            label, note = READERS[self._form](completion.text)
+            verdict = replace(
+                verdict,
+                label=label,
+                note=note,
+                input_tokens=verdict.input_tokens + completion.input_tokens,
+                output_tokens=verdict.output_tokens + completion.output_tokens,
+                estimated=verdict.estimated or completion.estimated,
+            )
+            if label is not None:
+                return verdict
+        return replace(verdict, note=f"the judge's reply held no verdict of the rubric, {TRIES} times")
+
+    async def close(self) -> None:
+        """Closes the connections."""
+        await self._model.close()

@@ -1,0 +1,182 @@
+"""A chat model behind any OpenAI-style endpoint: one prompt in, one text out, retried, and its failures told apart.
+
+The only file that knows the `openai` package.
+"""
+
+import asyncio
+import re
+from dataclasses import dataclass, field
+from typing import TypeAlias
+from urllib.parse import urlsplit
+
+import openai
+from openai.types.chat import ChatCompletion
+
+from memdock_evaluator.answer.tokens import estimated_tokens
+from memdock_evaluator.faults import Breaker, Fault, RunStoppedError
+from memdock_evaluator.results.rows import Outcome
+
+TEMPERATURE = 0.0
+_FIRST_WAIT_S, _LONGEST_WAIT_S = 0.5, 120.0
+_RETRIED = {408, 409, 425, 429}
+_TOO_LONG = re.compile(r"context.?length|maximum context|context window|too (long|many tokens)", re.IGNORECASE)
+_FILTERED = re.compile(r"content.?(filter|policy)|moderation|safety", re.IGNORECASE)
+
+Retryable: TypeAlias = tuple[Fault, float | None]
+"""What to raise when no try is left, and the seconds that the endpoint asked to wait."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ModelEndpoint:
+    """Where a model is. `purpose`: "answer" or "judge", and in capitals the name in `MEMDOCK_EVAL_..._KEY`."""
+
+    purpose: str
+    url: str
+    model: str
+    key: str = field(default="", repr=False)
+    timeout_s: float = 120.0
+    tries: int = 4
+    concurrency: int = 8
+
+    @property
+    def host(self) -> str:
+        """The address without a path, for people and the manifest."""
+        return urlsplit(self.url).netloc
+
+    @property
+    def label(self) -> str:
+        """How errors call it."""
+        return f"the {self.purpose} model {self.model} at {self.host}"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Completion:
+    """A reply without a reasoning model's thoughts; `estimated` where the endpoint counted no tokens."""
+
+    text: str
+    input_tokens: int
+    output_tokens: int
+    estimated: bool
+
+
+class ChatModel:
+    """Asks one endpoint, at most `concurrency` times at once."""
+
+    def __init__(self, endpoint: ModelEndpoint) -> None:
+        self._endpoint = endpoint
+        self._client = openai.AsyncOpenAI(
+            base_url=endpoint.url, api_key=endpoint.key or "none", timeout=endpoint.timeout_s, max_retries=0
+        )
+        self._free = asyncio.Semaphore(endpoint.concurrency)
+        self._breaker = Breaker(endpoint.label)
+
+    async def close(self) -> None:
+        """Closes the connections."""
+        await self._client.close()
+
+    async def complete(self, prompt: str, *, seed: int) -> Completion:
+        """The reply to `prompt` at temperature 0.
+
+        Timeouts, lost connections, 429, 5xx and replies that are none are tried again, as late as the endpoint asks.
+        Raises `Fault`, or `RunStoppedError` where no request to this endpoint can succeed.
+        """
+        async with self._free:
+            try:
+                completion = await self._complete(prompt, seed)
+            except Fault as fault:
+                if fault.outcome is Outcome.INFRASTRUCTURE_ERROR:
+                    self._breaker.failed(fault)
+                raise
+            self._breaker.succeeded()
+            return completion
+
+    async def _complete(self, prompt: str, seed: int) -> Completion:
+        for attempt in range(1, self._endpoint.tries + 1):
+            outcome = await self._try(prompt, seed)
+            if isinstance(outcome, Completion):
+                return outcome
+            fault, asked_s = outcome
+            wait_s = _FIRST_WAIT_S * 2 ** (attempt - 1) if asked_s is None else asked_s
+            if attempt == self._endpoint.tries or wait_s > _LONGEST_WAIT_S:
+                raise fault
+            await asyncio.sleep(wait_s)
+        raise AssertionError("an endpoint is tried at least once")
+
+    async def _try(self, prompt: str, seed: int) -> Completion | Retryable:
+        try:
+            reply = await self._client.chat.completions.create(
+                model=self._endpoint.model,
+                messages=[{"role": "user", "content": prompt}],
+                temperature=TEMPERATURE,
+                seed=seed,
+            )
+        except openai.APITimeoutError:
+            detail = f"{self._endpoint.label} did not answer within {self._endpoint.timeout_s:g} s"
+            return Fault(Outcome.INFRASTRUCTURE_ERROR, "PROVIDER_TIMEOUT", detail), None
+        except openai.APIStatusError as failure:
+            return self._status(failure)
+        except openai.APIConnectionError:
+            detail = f"{self._endpoint.label} cannot be reached: check the address and that it is up"
+            return Fault(Outcome.INFRASTRUCTURE_ERROR, "PROVIDER_UNREACHABLE", detail), None
+        except (openai.OpenAIError, ValueError):
+            return self._garbage(), None
+        return self._read(prompt, reply)
+
+    def _read(self, prompt: str, reply: object) -> Completion | Retryable:
+        # A server that answers with something else than JSON comes back as a string, other JSON as an empty shell.
+        if not isinstance(reply, ChatCompletion) or not reply.choices or not reply.choices[0].message:
+            return self._garbage(), None
+        choice = reply.choices[0]
+        if choice.finish_reason == "content_filter" or choice.message.refusal:
+            raise Fault(Outcome.REFUSED, "CONTENT_FILTERED", f"{self._endpoint.label} declined to answer")
+        text = without_thoughts(choice.message.content or "")
+        if reply.usage is not None:
+            counts = reply.usage.prompt_tokens or 0, reply.usage.completion_tokens or 0
+            return Completion(text=text, input_tokens=counts[0], output_tokens=counts[1], estimated=False)
+        counts = estimated_tokens(prompt), estimated_tokens(choice.message.content or "")
+        return Completion(text=text, input_tokens=counts[0], output_tokens=counts[1], estimated=True)
+
+    def _garbage(self) -> Fault:
+        detail = f"{self._endpoint.label} answered with something that is no chat completion: check the address"
+        return Fault(Outcome.INFRASTRUCTURE_ERROR, "PROVIDER_PROTOCOL_ERROR", detail)
+
+    def _status(self, failure: openai.APIStatusError) -> Retryable:
+        """Raises what another try cannot mend."""
+        status, label = failure.status_code, self._endpoint.label
+        words = f"{failure.code or ''} {failure.message}"
+        if status in (401, 403):
+            name = f"MEMDOCK_EVAL_{self._endpoint.purpose.upper()}_KEY"
+            raise RunStoppedError(f"{label} refuses the key ({status}): check {name}") from failure
+        if status == 404:
+            raise RunStoppedError(f"{label} was not found (404): check the address and the model's name") from failure
+        if failure.code == "insufficient_quota":
+            raise RunStoppedError(f"{label} has no quota left: {_cut(failure.message)}") from failure
+        if status == 413 or (status == 400 and _TOO_LONG.search(words)):
+            raise Fault(Outcome.SYSTEM_ERROR, "PAYLOAD_TOO_LARGE", f"the prompt does not fit {label}") from failure
+        if status == 400 and _FILTERED.search(words):
+            raise Fault(Outcome.REFUSED, "CONTENT_FILTERED", f"{label} declined to answer") from failure
+        detail = f"{label} answers {status}: {_cut(failure.message)}"
+        reason = "PROVIDER_RATE_LIMITED" if status == 429 else "PROVIDER_UNREACHABLE"
+        fault = Fault(Outcome.INFRASTRUCTURE_ERROR, reason, detail)
+        if status in _RETRIED or status >= 500:
+            return fault, _retry_after_s(failure)
+        raise fault from failure
+
+
+def without_thoughts(text: str) -> str:
+    """The reply behind a reasoning model's `<think>...</think>`; nothing where the thoughts do not end."""
+    _, closed, reply = text.rpartition("</think>")
+    if closed:
+        return reply.strip()
+    return "" if text.lstrip().startswith("<think>") else text.strip()
+
+
+def _retry_after_s(failure: openai.APIStatusError) -> float | None:
+    """Seconds of a Retry-After header; its other form, a date, is left to the usual waits."""
+    written = failure.response.headers.get("retry-after", "")
+    return float(written) if re.fullmatch(r"\d+(\.\d+)?", written) else None
+
+
+def _cut(message: str) -> str:
+    line = " ".join(message.split())
+    return line if len(line) <= 200 else line[:197] + "..."
