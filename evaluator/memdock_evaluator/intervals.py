@@ -4,7 +4,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 from math import cos, pi, sin, sqrt, tan
-from statistics import fmean, stdev
+from statistics import stdev
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -85,20 +85,13 @@ def _within(angle: float, freedom: int) -> float:
     return 2 / pi * (angle + sin(angle) * series) if odd else sin(angle) * series
 
 
-def percentile(values: Sequence[float], share: float) -> float | None:
-    """The value that `share` (0 to 1) of `values` lie below, linear between neighbours; `None` of nothing.
+def percentile(values: Sequence[float], share: float) -> float:
+    """The value that `share` (0 to 1) of `values`, at least one, lie below, linear between neighbours.
 
     Hyndman and Fan's type 7, which NumPy and spreadsheets use.
     """
-    if not values:
-        return None
     ordered = sorted(values)
     place = share * (len(ordered) - 1)
     below = int(place)
     above = min(below + 1, len(ordered) - 1)
     return ordered[below] + (ordered[above] - ordered[below]) * (place - below)
-
-
-def mean(values: Sequence[float]) -> float | None:
-    """The mean; `None` of nothing."""
-    return fmean(values) if values else None

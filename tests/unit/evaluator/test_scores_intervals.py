@@ -108,4 +108,3 @@ def test_percentiles_interpolate_between_neighbours() -> None:
     assert percentile([4, 1, 3, 2], 0.5) == 2.5
     assert percentile([10, 20], 0.95) == pytest.approx(19.5)
     assert percentile([7], 0.95) == 7
-    assert percentile([], 0.5) is None

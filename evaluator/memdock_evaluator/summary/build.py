@@ -1,0 +1,95 @@
+"""The summary of a run: the same rows give the same figures in any order."""
+
+from collections import Counter, defaultdict
+from collections.abc import Iterable, Mapping, Sequence
+
+import orjson
+
+from memdock_evaluator.intervals import percentile
+from memdock_evaluator.results.manifest import Manifest
+from memdock_evaluator.results.rows import Outcome, Row, Timing
+from memdock_evaluator.summary.caveats import caveats, offline, rankable
+from memdock_evaluator.summary.figures import delete_info, figures
+from memdock_evaluator.summary.shape import Figures, LanguageSummary, Latency, Summary, SystemSummary, Tokens
+
+
+def summarise(rows: Iterable[Row], timings: Iterable[Timing], manifest: Manifest) -> Summary:
+    """The figures of every system in every language, by every axis, and what must be known beside them."""
+    baselines = {system.name for system in manifest.plan.systems if system.baseline}
+    rows_of: defaultdict[str, defaultdict[str, list[Row]]] = defaultdict(lambda: defaultdict(list))
+    for row in sorted(rows, key=lambda row: row.key):
+        rows_of[row.system][row.language].append(row)
+    latencies = _latencies(timings)
+    systems = {
+        name: SystemSummary(
+            baseline=name in baselines,
+            languages={
+                language: _language(found, latencies.get((name, language), {}))
+                for language, found in sorted(languages.items())
+            },
+        )
+        for name, languages in sorted(rows_of.items())
+    }
+    return Summary(
+        run_id=manifest.run_id,
+        k=manifest.plan.k,
+        offline=offline(manifest),
+        ranked=rankable(systems, manifest),
+        caveats=caveats(systems, manifest),
+        systems=systems,
+    )
+
+
+def to_json(summary: Summary) -> bytes:
+    """The bytes of `summary.json`: indented, keys sorted."""
+    return orjson.dumps(summary, option=orjson.OPT_SORT_KEYS | orjson.OPT_INDENT_2) + b"\n"
+
+
+def _language(rows: Sequence[Row], latency_ms: Mapping[str, Latency]) -> LanguageSummary:
+    answered = [row for row in rows if row.outcome is Outcome.ANSWERED]
+    counts = Counter(row.outcome for row in rows)
+    return LanguageSummary(
+        **figures(rows),
+        n_dialogues=len({row.dialogue_id for row in rows}),
+        delete_info=delete_info(rows),
+        outcomes={outcome.value: counts[outcome] for outcome in Outcome},
+        unscored=sum(row.correct is None for row in answered),
+        abstained=sum(row.abstained for row in answered),
+        latency_ms=dict(latency_ms),
+        tokens=_tokens(rows),
+        slices=_slices(rows),
+    )
+
+
+def _slices(rows: Iterable[Row]) -> dict[str, dict[str, Figures]]:
+    by_axis: defaultdict[str, defaultdict[str, list[Row]]] = defaultdict(lambda: defaultdict(list))
+    for row in rows:
+        for axis, value in row.axes.items():
+            by_axis[axis][value].append(row)
+    return {axis: {value: figures(found) for value, found in values.items()} for axis, values in by_axis.items()}
+
+
+def _latencies(timings: Iterable[Timing]) -> dict[tuple[str, str], dict[str, Latency]]:
+    measured: defaultdict[tuple[str, str], defaultdict[str, list[float]]] = defaultdict(lambda: defaultdict(list))
+    for timing in timings:
+        stage = f"{timing.stage}/{timing.inner}" if timing.inner else timing.stage.value
+        measured[timing.system, timing.language][stage].append(timing.ms)
+    return {
+        place: {stage: _latency(values) for stage, values in sorted(stages.items())}
+        for place, stages in measured.items()
+    }
+
+
+def _latency(values_ms: Sequence[float]) -> Latency:
+    return Latency(n=len(values_ms), p50=percentile(values_ms, 0.5), p95=percentile(values_ms, 0.95))
+
+
+def _tokens(rows: Sequence[Row]) -> Tokens:
+    return Tokens(
+        context_mean=sum(row.context_tokens for row in rows) / len(rows),
+        answer_input=sum(row.answer_input_tokens for row in rows),
+        answer_output=sum(row.answer_output_tokens for row in rows),
+        judge_input=sum(row.judge_input_tokens for row in rows),
+        judge_output=sum(row.judge_output_tokens for row in rows),
+        estimated=any(row.tokens_estimated for row in rows),
+    )

@@ -1,0 +1,115 @@
+"""The figures of a set of rows that belong together: one system, one language, all questions or one slice."""
+
+from collections import defaultdict
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import asdict
+from itertools import chain
+from statistics import fmean
+
+from memdock_evaluator.intervals import accuracy_interval, mean_se, proportion_se
+from memdock_evaluator.results.rows import Outcome, Row
+from memdock_evaluator.summary.shape import Bounds, DeleteInfo, Figures, IntervalFigures
+
+Value = Callable[[Row], float | None]
+"""A row's value of one measure; `None`: the row does not count for it."""
+
+
+def figures(rows: Sequence[Row]) -> Figures:
+    """The scores of `rows`, at least one."""
+    scores, f1 = _by_dialogue(rows, score), _flat(_by_dialogue(rows, _f1))
+    flat = _flat(scores)
+    accuracy = _mean(flat)
+    targets = [row for row in rows if not _is_deletion(row)] or rows
+    recall = _retrieval(targets, lambda row: row.recall_sessions)
+    return Figures(
+        n_questions=len(_questions(rows)),
+        n_scored=len(flat),
+        n_retrieval=len(recall),
+        coverage=sum(score(row) is not None for row in rows) / len(rows),
+        judge_accuracy=accuracy,
+        judge_accuracy_se=None if accuracy is None else proportion_se(accuracy, len(flat)),
+        judge_accuracy_interval=_interval(scores),
+        judge_accuracy_bounds=_bounds(rows),
+        f1=_mean(f1),
+        f1_se=mean_se(f1),
+        recall_at_k=_mean(recall),
+        recall_turns_at_k=_mean(_retrieval(targets, lambda row: row.recall_turns)),
+        mrr=_mean(_retrieval(targets, lambda row: row.mrr_sessions)),
+        mrr_turns=_mean(_retrieval(targets, lambda row: row.mrr_turns)),
+        ndcg=_mean(_retrieval(targets, lambda row: row.ndcg_sessions)),
+        ndcg_turns=_mean(_retrieval(targets, lambda row: row.ndcg_turns)),
+    )
+
+
+def delete_info(rows: Iterable[Row]) -> DeleteInfo:
+    """Recall of what was to be forgotten."""
+    deletions = [row for row in rows if _is_deletion(row)]
+    return DeleteInfo(
+        n_questions=len(_questions(deletions)),
+        recall_at_k=_mean(_retrieval(deletions, lambda row: row.recall_sessions)),
+        recall_turns_at_k=_mean(_retrieval(deletions, lambda row: row.recall_turns)),
+    )
+
+
+def score(row: Row) -> float | None:
+    """1 right, 0 wrong, `None` without a score. An error that the system caused is wrong: crashing must not pay."""
+    if row.outcome is Outcome.SYSTEM_ERROR:
+        return 0.0
+    if row.outcome is not Outcome.ANSWERED or row.correct is None:
+        return None
+    return float(row.correct)
+
+
+def _f1(row: Row) -> float | None:
+    return 0.0 if row.outcome is Outcome.SYSTEM_ERROR else row.f1
+
+
+def _retrieval(rows: Sequence[Row], value: Value) -> list[float]:
+    """One value a question. A system error retrieved nothing, but only where the system is known to name sources."""
+    if all(value(row) is None for row in rows):
+        return []
+
+    def counted(row: Row) -> float | None:
+        failed = row.outcome is Outcome.SYSTEM_ERROR and row.evidence_sessions and not row.abstention
+        return 0.0 if failed and value(row) is None else value(row)
+
+    return _flat(_by_dialogue(rows, counted))
+
+
+def _is_deletion(row: Row) -> bool:
+    return row.axes.get("semantic") == "DeleteInfo"
+
+
+def _questions(rows: Iterable[Row]) -> set[tuple[str, str]]:
+    return {(row.dialogue_id, row.question_id) for row in rows}
+
+
+def _by_dialogue(rows: Iterable[Row], value: Value) -> Mapping[str, Sequence[float]]:
+    """Dialogue -> one value a question that has any: the mean over its repeats."""
+    repeats: defaultdict[tuple[str, str], list[float]] = defaultdict(list)
+    for row in rows:
+        if (found := value(row)) is not None:
+            repeats[row.dialogue_id, row.question_id].append(found)
+    dialogues: defaultdict[str, list[float]] = defaultdict(list)
+    for (dialogue, _), values in repeats.items():
+        dialogues[dialogue].append(fmean(values))
+    return dialogues
+
+
+def _flat(dialogues: Mapping[str, Sequence[float]]) -> list[float]:
+    return list(chain.from_iterable(dialogues.values()))
+
+
+def _mean(values: Sequence[float]) -> float | None:
+    return fmean(values) if values else None
+
+
+def _interval(scores: Mapping[str, Sequence[float]]) -> IntervalFigures | None:
+    interval = accuracy_interval(scores.values())
+    return None if interval is None else IntervalFigures(**asdict(interval))  # type: ignore[typeddict-item]
+
+
+def _bounds(rows: Sequence[Row]) -> Bounds:
+    low = _flat(_by_dialogue(rows, lambda row: score(row) or 0.0))
+    high = _flat(_by_dialogue(rows, lambda row: 1.0 if score(row) is None else score(row)))
+    return Bounds(low=fmean(low), high=fmean(high))

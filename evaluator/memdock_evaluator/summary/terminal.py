@@ -1,0 +1,111 @@
+"""The summary as tables in a terminal."""
+
+from rich.box import SIMPLE_HEAD
+from rich.console import Console
+from rich.markup import escape
+from rich.padding import Padding
+from rich.table import Table
+
+from memdock_evaluator.summary.axes import in_order, title, values_in_order
+from memdock_evaluator.summary.order import languages, systems_in_order
+from memdock_evaluator.summary.shape import Figures, LanguageSummary, Summary
+
+_SHOWN_AXES = ("group", "scope_temporality", "temporal_expression")
+"""Of RUMBA's axes, those that fit a terminal; a data set without them shows all that have few values."""
+
+_MOST_SLICES = 8
+
+
+def print_summary(summary: Summary, console: Console) -> None:
+    """Print, for each language, the systems and their slices; then every caveat."""
+    for language in languages(summary):
+        console.print(f"[bold]{_heading(summary, language)}[/]")
+        console.print(_systems(summary, language))
+        console.print(_slices(summary, language))
+    for caveat in summary["caveats"]:
+        console.print(Padding(f"[yellow]![/] {escape(caveat['text'])}", (0, 1)))
+
+
+def share(value: float | None) -> str:
+    """A score of 0 to 1 as per cent without the sign, "–" where there is none."""
+    return "–" if value is None else f"{100 * value:.1f}"
+
+
+def _systems(summary: Summary, language: str) -> Table:
+    k = summary["k"]
+    table = _table("system")
+    for column in (
+        "accu-\nracy",
+        "95 %",
+        "F1",
+        f"recall\n@{k}",
+        "by\nturn",
+        "MRR",
+        f"nDCG\n@{k}",
+        "cover-\nage",
+        "p50\nms",
+    ):
+        table.add_column(column, justify="right", no_wrap=True)
+    for name, found in systems_in_order(summary, language):
+        baseline = summary["systems"][name]["baseline"]
+        table.add_row(escape(name) + " *" * baseline, *_cells(found), style="dim" if baseline else "")
+    if any(system["baseline"] for system in summary["systems"].values()):
+        table.caption = "* a baseline, no memory system"
+    return table
+
+
+def _table(first: str) -> Table:
+    table = Table(box=SIMPLE_HEAD, padding=(0, 1, 0, 0), pad_edge=False, caption_justify="left")
+    table.add_column(first, overflow="fold")
+    return table
+
+
+def _heading(summary: Summary, language: str) -> str:
+    found = [figures for _, figures in systems_in_order(summary, language)]
+    questions = max(figures["n_questions"] for figures in found)
+    dialogues = max(figures["n_dialogues"] for figures in found)
+    order = "by accuracy" if summary["ranked"][language] else "by name, not ranked"
+    rules = f", {' and '.join(summary['offline'])} by offline rules" if summary["offline"] else ""
+    return f"{language}: {questions} questions, {dialogues} dialogues, systems {order}{rules}; scores in per cent"
+
+
+def _cells(found: LanguageSummary) -> list[str]:
+    interval = found["judge_accuracy_interval"]
+    retrieve = found["latency_ms"].get("retrieve")
+    return [
+        share(found["judge_accuracy"]),
+        f"{share(interval['low'])}–{share(interval['high'])}" if interval else "–",
+        share(found["f1"]),
+        share(found["recall_at_k"]),
+        share(found["recall_turns_at_k"]),
+        share(found["mrr"]),
+        share(found["ndcg"]),
+        share(found["coverage"]),
+        f"{retrieve['p50']:.1f}" if retrieve else "–",
+    ]
+
+
+def _slices(summary: Summary, language: str) -> Table:
+    systems = systems_in_order(summary, language)
+    table = _table("accuracy/recall by slice")
+    table.add_column("n", justify="right")
+    for name, _ in systems:
+        table.add_column(escape(name), justify="right", overflow="fold", min_width=9)
+    for axis in _axes([found for _, found in systems]):
+        table.add_row(f"[bold]{escape(title(axis))}[/]")
+        slices = [found["slices"].get(axis, {}) for _, found in systems]
+        for value in values_in_order(axis, set().union(*slices)):
+            figures = [values.get(value) for values in slices]
+            questions = max(each["n_questions"] for each in figures if each)
+            table.add_row(f"  {escape(value)}", str(questions), *map(_slice, figures))
+    return table
+
+
+def _axes(systems: list[LanguageSummary]) -> list[str]:
+    axes = {axis: values for found in systems for axis, values in found["slices"].items()}
+    shown = [axis for axis in _SHOWN_AXES if axis in axes]
+    return shown or [axis for axis in in_order(axes) if len(axes[axis]) <= _MOST_SLICES]
+
+
+def _slice(found: Figures | None) -> str:
+    return f"{share(found['judge_accuracy'])}/{share(found['recall_at_k'])}" if found else "–"
