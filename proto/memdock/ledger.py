@@ -131,6 +131,17 @@ class Begun:
     mismatch: bool = False
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Taken:
+    """What `erase` did: the turns that it made FORGOTTEN, in acceptance order, and a RAW_TURNS residue.
+
+    The residue's `items` is the number of contents of the erasure's turns that a search afterwards still found.
+    """
+
+    turn_ids: tuple[str, ...] = ()
+    residue: Residue
+
+
 class Ledger(Protocol):
     """A durable turn ledger. One process owns it at a time."""
 
@@ -220,12 +231,12 @@ class Ledger(Protocol):
     async def open_erasures(self, space: str) -> Sequence[Intent]:
         """Erasures that were begun and not finished, oldest first."""
 
-    async def erase(self, intent: Intent, *, turn_ids: Sequence[str] = (), memory_ids: Sequence[str] = ()) -> Residue:
+    async def erase(self, intent: Intent, *, turn_ids: Sequence[str] = (), memory_ids: Sequence[str] = ()) -> Taken:
         """Completes the ledger's part with what the system took, and looks at what is left.
 
-        `turn_ids` that the space knows become FORGOTTEN, `memory_ids` vanish from all its turns; the content of all
-        that this erasure took is scrubbed from the store's files where it can be. Answers a RAW_TURNS residue: `items`
-        is the number of contents that a search afterwards still found.
+        Those of `turn_ids` that the space holds at places not after `intent.last_seq` become FORGOTTEN (what was sent
+        since is newer than the erasure), `memory_ids` vanish from all turns of the space; the content of all that this
+        erasure took is scrubbed from the store's files where it can be.
         """
 
     async def finish_erasure(self, intent: Intent, *, answer: bytes, usage: Sequence[ModelUsage] = ()) -> None:

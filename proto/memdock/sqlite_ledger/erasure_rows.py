@@ -62,7 +62,7 @@ def begin(
         turn_count, memory_count = _clear(connection, space)
     else:
         resolution = resolve(connection, space, selection)
-        forget_turns(connection, space, resolution.held_turn_ids)
+        forget_turns(connection, space, resolution.held_turn_ids, upto=last_seq)
     facts = {
         "selection": asdict(selection),
         "resolution": asdict(resolution),
@@ -92,13 +92,15 @@ def _clear(connection: sqlite3.Connection, space: str) -> tuple[int, int]:
     return turn_count, memory_count
 
 
-def forget_turns(connection: sqlite3.Connection, space: str, turn_ids: Sequence[str]) -> None:
-    """Makes turns FORGOTTEN: what stays is the id, the session, the digest and the place."""
-    connection.execute(
+def forget_turns(connection: sqlite3.Connection, space: str, turn_ids: Sequence[str], *, upto: int) -> tuple[str, ...]:
+    """Makes turns FORGOTTEN: what stays is the id, the session, the digest and the place. Answers those it took."""
+    rows = connection.execute(
         "UPDATE turns SET state = 'FORGOTTEN', content = NULL, error = NULL, memory_ids = NULL,"
-        " started = 0, retried = 0 WHERE space = ? AND turn_id IN (SELECT value FROM json_each(?))",
-        (space, json.dumps(turn_ids)),
-    )
+        " started = 0, retried = 0 WHERE space = ? AND turn_id IN (SELECT value FROM json_each(?))"
+        " AND seq <= ? AND state != 'FORGOTTEN' RETURNING seq, turn_id",
+        (space, json.dumps(turn_ids), upto),
+    ).fetchall()
+    return tuple(turn_id for _, turn_id in sorted(rows))
 
 
 def forget_memories(connection: sqlite3.Connection, space: str, memory_ids: Sequence[str]) -> None:
@@ -122,8 +124,9 @@ def count_contents(connection: sqlite3.Connection, intent: Intent, turn_ids: Ite
         ).fetchone()
     else:
         row = connection.execute(
-            "SELECT count(content) FROM turns WHERE space = ? AND turn_id IN (SELECT value FROM json_each(?))",
-            (intent.space, json.dumps([*intent.resolution.turn_ids, *turn_ids])),
+            "SELECT count(content) FROM turns"
+            " WHERE space = ? AND turn_id IN (SELECT value FROM json_each(?)) AND seq <= ?",
+            (intent.space, json.dumps([*intent.resolution.turn_ids, *turn_ids]), intent.last_seq),
         ).fetchone()
     return int(row[0])
 

@@ -6,7 +6,18 @@ from pathlib import Path
 from typing import Any, TypeVar
 
 from memdock.errors import UnavailableError
-from memdock.ledger import Admission, Begun, Counts, ErasureKind, Intent, LedgerRow, PendingTurn, Resolution, Settled
+from memdock.ledger import (
+    Admission,
+    Begun,
+    Counts,
+    ErasureKind,
+    Intent,
+    LedgerRow,
+    PendingTurn,
+    Resolution,
+    Settled,
+    Taken,
+)
 from memdock.sqlite_ledger import cost_rows, erasure_rows, turn_rows
 from memdock.sqlite_ledger.files import Owner, digest_key, open_reader
 from memdock.sqlite_ledger.writer import Writer
@@ -111,10 +122,10 @@ class SqliteLedger:
     async def open_erasures(self, space: str) -> Sequence[Intent]:
         return self._read(lambda connection: erasure_rows.open_of(connection, space))
 
-    async def erase(self, intent: Intent, *, turn_ids: Sequence[str] = (), memory_ids: Sequence[str] = ()) -> Residue:
-        def work(connection: sqlite3.Connection) -> None:
-            erasure_rows.forget_turns(connection, intent.space, turn_ids)
+    async def erase(self, intent: Intent, *, turn_ids: Sequence[str] = (), memory_ids: Sequence[str] = ()) -> Taken:
+        def take(connection: sqlite3.Connection) -> tuple[str, ...]:
             erasure_rows.forget_memories(connection, intent.space, memory_ids)
+            return erasure_rows.forget_turns(connection, intent.space, turn_ids, upto=intent.last_seq)
 
         def scrub(connection: sqlite3.Connection) -> Residue:
             busy, *_ = connection.execute("PRAGMA wal_checkpoint(TRUNCATE)").fetchone()
@@ -125,8 +136,7 @@ class SqliteLedger:
                 note="the write-ahead log could not be emptied" if busy else "",
             )
 
-        await self._write(work)
-        return await self._open.writer.run_alone(scrub)
+        return Taken(turn_ids=await self._write(take), residue=await self._open.writer.run_alone(scrub))
 
     async def finish_erasure(self, intent: Intent, *, answer: bytes, usage: Sequence[ModelUsage] = ()) -> None:
         def work(connection: sqlite3.Connection) -> None:
