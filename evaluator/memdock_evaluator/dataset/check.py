@@ -3,6 +3,7 @@
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
+from itertools import chain
 from pathlib import Path
 
 from memdock_evaluator.dataset import published, taxonomy
@@ -135,21 +136,19 @@ def _spread(counts: list[int]) -> Spread:
 
 def _in_order(slices: Mapping[str, Counter[str]]) -> dict[str, dict[str, int]]:
     """RUMBA's axes and types in the paper's order, then others by name; slices of no fixed order by size."""
-    known = [*taxonomy.GROUPS, *taxonomy.TYPES, *taxonomy.SCOPES, *taxonomy.TEMPORALITIES, *taxonomy.EXPRESSIONS]
+    named = (taxonomy.GROUPS, taxonomy.TYPES, taxonomy.SCOPES, taxonomy.TEMPORALITIES, taxonomy.EXPRESSIONS)
+    rank = {value: place for place, value in enumerate(chain.from_iterable(named))}
     axes = [axis for axis in taxonomy.AXES if axis in slices]
-    axes += sorted(set(slices) - set(axes))
     return {
-        axis: dict(
-            sorted(slices[axis].most_common(), key=lambda each: known.index(each[0]) if each[0] in known else 99)
-        )
-        for axis in axes
+        axis: dict(sorted(slices[axis].most_common(), key=lambda each: rank.get(each[0], len(rank))))
+        for axis in [*axes, *sorted(set(slices) - set(axes))]
     }
 
 
 def _compare(
     dialogues: int, questions: int, evidence_sessions: int, slices: Mapping[str, Mapping[str, int]]
 ) -> tuple[Comparison, ...]:
-    """Against the published sizes, where the file is in RUMBA's axes and more than half as large as the published set."""
+    """Against the published sizes, where the file has RUMBA's axes and more than half of the published questions."""
     if "semantic" not in slices or 2 * questions <= published.QUESTIONS:
         return ()
     whole = (

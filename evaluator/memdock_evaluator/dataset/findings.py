@@ -2,6 +2,7 @@
 
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
+from itertools import pairwise
 
 from memdock_evaluator.dataset.types import Dialogue, DialogueTurn, Question, Session
 
@@ -36,7 +37,7 @@ def _scope_differs(question: Question, _: Dialogue) -> bool:
 
 def _speaks_twice(session: Session) -> bool:
     roles = [turn.role for turn in session.turns]
-    return any(role == after for role, after in zip(roles, roles[1:], strict=False))
+    return any(role == after for role, after in pairwise(roles))
 
 
 QUESTION_FINDINGS: tuple[tuple[str, str, Callable[[Question, Dialogue], bool]], ...] = (

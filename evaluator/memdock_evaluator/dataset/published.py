@@ -1,4 +1,4 @@
-"""The sizes of the published RUMBA (arXiv:2607.21447, Tables 3 and 24), by which a file of it can be told to be whole."""
+"""The sizes of the published RUMBA (arXiv:2607.21447, Tables 3 and 24): is a file of it whole, and read right?"""
 
 from collections.abc import Mapping
 from types import MappingProxyType

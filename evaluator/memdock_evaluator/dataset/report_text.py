@@ -16,7 +16,7 @@ def print_report(report: Report, console: Console) -> None:
     console.print(_sizes(report))
     console.print(_slices(report))
     for line in _lines(report):
-        console.print(line, highlight=False, markup=False)
+        console.print(line, highlight=False, markup=False, soft_wrap=True)
 
 
 def _sizes(report: Report) -> RenderableType:
