@@ -46,7 +46,8 @@ def _open(path: Path) -> io.BufferedReader:
     except OSError as error:
         raise DatasetError(f"cannot be opened ({error.strerror})", path=path) from error
     if file.peek(2).startswith(_GZIP):
-        return io.BufferedReader(gzip.GzipFile(fileobj=file), _BUFFER_BYTES)
+        file.close()
+        return io.BufferedReader(gzip.GzipFile(path), _BUFFER_BYTES)
     return file
 
 
