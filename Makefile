@@ -18,6 +18,10 @@ test: .venv/.dev ## set up, run the tests (minutes)
 test-slow: .venv/.dev ## the tests that take longer: kills, large files, wheels
 	$(BIN)/pytest -m slow
 
+test-sentence: .venv-sentence/.ready ## the embedder's loading code for FRIDA and Qwen3, in an environment of its own (1.5 GB)
+	HF_HUB_OFFLINE=1 PYTHONPATH=services/embedder .venv-sentence/bin/python -m pytest -o filterwarnings= \
+	  tests/integration/embedder/test_embedder_sentence.py
+
 check: .venv/.dev ## format, lint, types, the contract
 	$(BIN)/ruff format --check .
 	$(BIN)/ruff check .
@@ -38,7 +42,7 @@ wheels: .venv/.dev ## build every distribution into dist/
 	for dist in $(DISTS); do $(BIN)/python -m build --no-isolation --wheel --outdir dist $$dist || exit 1; done
 
 clean: ## remove what was made, the environment too
-	rm -rf .venv dist runs .mypy_cache .ruff_cache .pytest_cache .hypothesis
+	rm -rf .venv .venv-sentence dist runs .mypy_cache .ruff_cache .pytest_cache .hypothesis
 
 .venv/bin/python:
 	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info[:2] != (3, 11))' || \
@@ -54,4 +58,9 @@ clean: ## remove what was made, the environment too
 	$(PIP) --require-hashes -r requirements/dev.txt
 	@touch $@
 
-.PHONY: help demo test test-slow check proto bench wheels clean
+.venv-sentence/.ready: requirements/sentence-transformers.txt
+	$(PYTHON) -m venv .venv-sentence
+	.venv-sentence/bin/pip --disable-pip-version-check --quiet install -r $<
+	@touch $@
+
+.PHONY: help demo test test-slow test-sentence check proto bench wheels clean

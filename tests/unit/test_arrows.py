@@ -66,13 +66,13 @@ def at_import_time(tree: ast.Module) -> ast.Module:
     """The tree without the bodies of functions and of `if TYPE_CHECKING`: what is imported as the module loads."""
 
     class Strip(ast.NodeTransformer):
-        def visit_FunctionDef(self, node: ast.FunctionDef) -> None:  # noqa: N802 - ast's own name
+        def visit_FunctionDef(self, node: ast.FunctionDef) -> None:
             return None
 
-        def visit_AsyncFunctionDef(self, node: ast.AsyncFunctionDef) -> None:  # noqa: N802 - ast's own name
+        def visit_AsyncFunctionDef(self, node: ast.AsyncFunctionDef) -> None:
             return None
 
-        def visit_If(self, node: ast.If) -> ast.AST | None:  # noqa: N802 - ast's own name
+        def visit_If(self, node: ast.If) -> ast.AST | None:
             return None if "TYPE_CHECKING" in ast.dump(node.test) else self.generic_visit(node)
 
     return Strip().visit(ast.parse(ast.unparse(tree)))
@@ -122,4 +122,4 @@ def test_no_package_initialiser_runs_more_than_imports() -> None:
         if path.is_dir():
             for node in tree.body:
                 kinds = (ast.Import, ast.ImportFrom, ast.Assign, ast.AnnAssign)
-                assert isinstance(node, kinds) or isinstance(node, ast.Expr), f"{name}: {ast.unparse(node)[:60]}"
+                assert isinstance(node, (kinds, ast.Expr)), f"{name}: {ast.unparse(node)[:60]}"

@@ -50,7 +50,8 @@ class SentenceEmbedder:
         self._batch_size = batch_size
         self._thread = ThreadPoolExecutor(max_workers=1, thread_name_prefix="sentence")
         self.model = name
-        self.dimension = int(self._model.get_sentence_embedding_dimension())
+        # The method that tells the dimension changed its name; one text tells it in every version.
+        self.dimension = len(self._model.encode("dimension", show_progress_bar=False))
 
     async def embed(self, texts: Sequence[str], input_type: InputType) -> Embedded:
         """See `Embedder.embed`."""
