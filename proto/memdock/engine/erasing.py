@@ -1,0 +1,150 @@
+"""Carries erasures out: each in a task of its own that ends only with the erasure, or with the server."""
+
+import asyncio
+import hashlib
+import json
+from collections.abc import Sequence
+from dataclasses import asdict, dataclass
+
+from memdock import usage
+from memdock.engine.background import Background
+from memdock.engine.erasure_answers import for_system, forget_answer, reset_answer
+from memdock.engine.faults import error_of, is_passing, log_fault, must_end
+from memdock.engine.spaces import Space
+from memdock.engine.worker import Worker
+from memdock.errors import AbortedError, MemdockError
+from memdock.findings import refuse
+from memdock.ledger import ErasureKind, Intent, Ledger
+from memdock.system import System
+from memdock.types import Selection
+
+_FIRST_PAUSE_S = 0.2
+_LONGEST_PAUSE_S = 60.0
+_RETRY_AFTER_S = 1.0
+
+
+def in_progress(why: str) -> AbortedError:
+    """The answer when the caller cannot wait for the end."""
+    message = f"{why}; the erasure is written down and goes on: send the same request again to learn how it ended"
+    return AbortedError("IN_PROGRESS", message, retry_after_s=_RETRY_AFTER_S)
+
+
+@dataclass(slots=True, kw_only=True)
+class Running:
+    """An erasure under way. `attempt` ends with its answer, or with why the present attempt failed."""
+
+    intent: Intent
+    attempt: asyncio.Future[bytes]
+
+    def fail(self, error: MemdockError) -> None:
+        """Tells those who wait; whoever comes now waits for the next attempt."""
+        self.attempt.set_exception(error)
+        self.attempt.exception()  # it is no fault that nobody waits
+        self.attempt = asyncio.get_running_loop().create_future()
+
+
+class Erasing:
+    """Begins, joins and resumes erasures.
+
+    Those of a space are carried out in the order in which they began. One that fails for a passing reason is tried
+    again until it succeeds; a Reset whatever the reason, since its space must not show what it held.
+    """
+
+    def __init__(self, system: System, ledger: Ledger, worker: Worker, background: Background) -> None:
+        self._system = system
+        self._ledger = ledger
+        self._worker = worker
+        self._background = background
+        self._running: dict[int, Running] = {}
+
+    async def begin(self, space: Space, kind: ErasureKind, selection: Selection, request_id: str) -> Running | bytes:
+        """Writes an erasure down and starts it; the one under way, or its answer, where `request_id` names one."""
+        return await self._background.finish(self._begin(space, kind, selection, request_id))
+
+    def resume(self, space: Space, intents: Sequence[Intent]) -> None:
+        """Goes on with erasures of an earlier process."""
+        for intent in intents:
+            self._start(space, intent)
+
+    async def _begin(self, space: Space, kind: ErasureKind, selection: Selection, request_id: str) -> Running | bytes:
+        if kind is ErasureKind.RESET:
+            space.begin_reset()  # Retrieve is empty from here on, also before the ledger has answered
+        try:
+            begun = await self._ledger.begin_erasure(
+                space.name, kind, selection, request_id=request_id, fingerprint=_fingerprint(kind, selection)
+            )
+            space.notify()
+            if begun.intent is not None:
+                return self._running.get(begun.intent.erasure_id) or self._start(space, begun.intent)
+            if begun.answer is not None:
+                return begun.answer
+            raise refuse("VALIDATION_FAILED", "request_id", "was used in this space for another request")
+        finally:
+            if kind is ErasureKind.RESET:
+                space.end_reset()
+
+    def _start(self, space: Space, intent: Intent) -> Running:
+        running = Running(intent=intent, attempt=asyncio.get_running_loop().create_future())
+        self._running[intent.erasure_id] = running
+        space.begin_erasure(intent)
+        self._background.spawn(self._carry_out(space, running))
+        return running
+
+    async def _carry_out(self, space: Space, running: Running) -> None:
+        try:
+            answer = await self._until_done(space, running)
+        finally:
+            del self._running[running.intent.erasure_id]
+            space.end_erasure(running.intent)
+            self._worker.wake(space)
+        if answer is not None:
+            running.attempt.set_result(answer)
+
+    async def _until_done(self, space: Space, running: Running) -> bytes | None:
+        """The answer; `None` when the erasure was given up, or the server ends first."""
+        pause_s = _FIRST_PAUSE_S
+        while True:
+            try:
+                async with space.lock:
+                    return await self._attempt(running.intent)
+            except BaseException as fault:
+                if must_end(fault):
+                    raise
+                log_fault("erasure_failed", fault)
+                if not is_passing(fault) and running.intent.kind is ErasureKind.FORGET:
+                    await self._give_up(running, fault)
+                    return None
+                error = error_of(fault)
+                running.fail(in_progress(f"the last attempt ended with {error.reason} ({error.message})"))
+            await self._background.pause(pause_s)
+            if self._background.stopping.is_set():
+                running.fail(in_progress("the server is ending"))
+                return None
+            pause_s = min(2 * pause_s, _LONGEST_PAUSE_S)
+
+    async def _attempt(self, intent: Intent) -> bytes:
+        with usage.collect() as meter:
+            if intent.kind is ErasureKind.RESET:
+                residual = await self._system.reset(intent.space)
+                answer = reset_answer(intent, residual, await self._ledger.erase(intent), meter)
+            else:
+                selection = for_system(intent.selection, intent.resolution)
+                erasure = await self._system.forget(intent.space, selection, dry_run=False)
+                taken = await self._ledger.erase(
+                    intent, turn_ids=erasure.erased_turn_ids, memory_ids=erasure.erased_memory_ids
+                )
+                answer = forget_answer(intent, erasure, taken, meter)
+        await self._ledger.finish_erasure(intent, answer=answer, usage=meter.models)
+        return answer
+
+    async def _give_up(self, running: Running, fault: BaseException) -> None:
+        """A Forget that the system refuses would be refused for ever: its caller is told why and may repeat it."""
+        try:
+            await self._ledger.abandon_erasure(running.intent)
+        except MemdockError as second:
+            log_fault("erasure_not_abandoned", second)
+        running.fail(error_of(fault))
+
+
+def _fingerprint(kind: ErasureKind, selection: Selection) -> bytes:
+    return hashlib.sha256(json.dumps([kind, asdict(selection)]).encode()).digest()
