@@ -47,7 +47,7 @@ class Audit:
             "tenant": exchange.tenant,
             "key_id": exchange.key_id,
             "system": exchange.system,
-            "method": exchange.method.name,
+            "method": exchange.method,
             "space": space,
         }
         line = orjson.dumps(who | entry, option=orjson.OPT_APPEND_NEWLINE)

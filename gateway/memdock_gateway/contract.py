@@ -6,7 +6,7 @@ from functools import cache
 from importlib.resources import files
 
 _OPENS = re.compile(r"(?:message|enum|service) (\w+) \{")
-_MEMBER = re.compile(r"(?:rpc (\w+)\(|(?:optional |repeated )?[\w.<>, ]+ (\w+) = \d+;)")
+_MEMBER = re.compile(r"(?:rpc (\w+)\(|(?:[\w.<>, ]+ )?(\w+) = \d+;)")
 
 
 @cache

@@ -1,20 +1,21 @@
 """The record of one call while it is inside the gateway: what logs, metrics and traces may tell, and nothing else."""
 
-import time
-from dataclasses import dataclass, field
+from contextvars import ContextVar
+from dataclasses import dataclass
 
-from memdock.service import Method
+from opentelemetry.trace import Span
 
 
 @dataclass(slots=True, kw_only=True)
 class Exchange:
     """Ids and times of one call; never a text, a key or a space id. Seconds throughout."""
 
-    method: Method
-    face: str
+    method: str
     request_id: str
     # W3C `traceparent` for the next hop; empty: none.
     trace_parent: str = ""
+    # Of the call, where it is sampled.
+    span: Span | None = None
     tenant: str = ""
     key_id: str = ""
     # Empty until the name is known to be a configured one: a caller's words never become a label.
@@ -22,12 +23,11 @@ class Exchange:
     retries: int = 0
     queue_s: float = 0.0
     upstream_s: float = 0.0
-    started_s: float = field(default_factory=time.perf_counter)
 
-    def total_s(self) -> float:
-        """Seconds since the call came in."""
-        return time.perf_counter() - self.started_s
+    def own_s(self, total_s: float) -> float:
+        """The gateway's part of the call: neither in the queue nor in the system."""
+        return max(0.0, total_s - self.queue_s - self.upstream_s)
 
-    def own_s(self) -> float:
-        """The gateway's part of that: neither in the queue nor in the system."""
-        return max(0.0, self.total_s() - self.queue_s - self.upstream_s)
+
+# Each call has a task of its own on both faces, so its record travels with it from admission to the last log line.
+current: ContextVar[Exchange | None] = ContextVar("memdock_gateway_exchange", default=None)

@@ -7,8 +7,7 @@ call's own time.
 import asyncio
 import logging
 import sys
-import traceback
-from typing import Any, BinaryIO
+from typing import BinaryIO
 
 import orjson
 import structlog
@@ -71,12 +70,3 @@ def set_up_logs(file: BinaryIO | None = None) -> GatheredLines:
     )
     logging.basicConfig(handlers=[_ToStructlog()], level=logging.WARNING, force=True)
     return lines
-
-
-def fault(problem: BaseException) -> dict[str, Any]:
-    """Where an unexpected exception came from. Its message may quote a text, so it is left out."""
-    frames = traceback.extract_tb(problem.__traceback__)[-4:]
-    return {
-        "problem": type(problem).__name__,
-        "trace": [f"{frame.filename.rsplit('/', 1)[-1]}:{frame.lineno} {frame.name}" for frame in frames],
-    }

@@ -47,7 +47,7 @@ class Metrics:
 
     def count(self, exchange: Exchange, code: str, total_s: float, own_s: float) -> None:
         """One finished call; `code` by its gRPC name."""
-        system, method = exchange.system, exchange.method.name
+        system, method = exchange.system, exchange.method
         counted = self._counts.get((system, method, code))
         if counted is None:
             counted = self._counts[system, method, code] = self._calls.labels(system, method, code)

@@ -1,28 +1,41 @@
-"""One finished call becomes a log line, three metrics and, where sampled, a span."""
+"""One served call becomes a log line, three metrics and, where sampled, a span."""
 
 import structlog
-from opentelemetry.trace import Span
 
-from memdock.errors import MemdockError
+from memdock.errors import (
+    REASONS,
+    AbortedError,
+    AlreadyExistsError,
+    DeadlineExceededError,
+    InternalError,
+    InvalidArgumentError,
+    NotFoundError,
+    PermissionDeniedError,
+    ResourceExhaustedError,
+    UnauthenticatedError,
+    UnavailableError,
+    UnimplementedError,
+)
+from memdock.face import CANCELLED, Served
+from memdock.service import Call, Method
 from memdock_gateway.exchange import Exchange
 from memdock_gateway.metrics import Metrics
 from memdock_gateway.tracing import Traces, end_span
 
-CODES = {
-    0: "OK",
-    1: "CANCELLED",
-    3: "INVALID_ARGUMENT",
-    4: "DEADLINE_EXCEEDED",
-    5: "NOT_FOUND",
-    6: "ALREADY_EXISTS",
-    7: "PERMISSION_DENIED",
-    8: "RESOURCE_EXHAUSTED",
-    10: "ABORTED",
-    12: "UNIMPLEMENTED",
-    13: "INTERNAL",
-    14: "UNAVAILABLE",
-    16: "UNAUTHENTICATED",
+_CODES = {
+    InvalidArgumentError.code: "INVALID_ARGUMENT",
+    UnauthenticatedError.code: "UNAUTHENTICATED",
+    PermissionDeniedError.code: "PERMISSION_DENIED",
+    NotFoundError.code: "NOT_FOUND",
+    AlreadyExistsError.code: "ALREADY_EXISTS",
+    AbortedError.code: "ABORTED",
+    ResourceExhaustedError.code: "RESOURCE_EXHAUSTED",
+    DeadlineExceededError.code: "DEADLINE_EXCEEDED",
+    UnimplementedError.code: "UNIMPLEMENTED",
+    UnavailableError.code: "UNAVAILABLE",
+    InternalError.code: "INTERNAL",
 }
+_CODES_BY_REASON = {"": "OK", CANCELLED: CANCELLED} | {reason: _CODES[kind.code] for reason, kind in REASONS.items()}
 
 
 class Observer:
@@ -33,37 +46,34 @@ class Observer:
         self._traces = traces
         self._log = structlog.get_logger()
 
-    def begin(self, exchange: Exchange) -> Span | None:
-        """Opens the call's span, which `end` wants back."""
-        return self._traces.begin(exchange)
+    def begin(self, method: Method, call: Call) -> Exchange:
+        """The record of a call that has just come in, with its span opened where it is sampled."""
+        exchange = Exchange(method=method.name, request_id=call.request_id, trace_parent=call.trace_parent)
+        self._traces.begin(exchange)
+        return exchange
 
-    def end(self, exchange: Exchange, span: Span | None, problem: BaseException | None) -> None:
-        """The call is over: answered (`None`), refused or failed (the error), or its caller has left."""
-        code, reason = _code(problem)
-        total_s = exchange.total_s()
-        own_s = max(0.0, total_s - exchange.queue_s - exchange.upstream_s)
+    def end(self, exchange: Exchange, served: Served) -> None:
+        """The call is over: answered, refused, failed, or its caller has left."""
+        # A reason that is newer than this gateway came from a system.
+        code = _CODES_BY_REASON.get(served.reason, "UNKNOWN")
+        total_s = served.elapsed_ms / 1000
+        own_s = exchange.own_s(total_s)
         self._metrics.count(exchange, code, total_s, own_s)
         self._log.info(
             "call",
-            method=exchange.method.name,
+            method=exchange.method,
             system=exchange.system,
-            face=exchange.face,
+            face=served.face,
             code=code,
-            reason=reason,
+            reason=served.reason,
             tenant=exchange.tenant,
             key_id=exchange.key_id,
             request_id=exchange.request_id,
-            total_ms=round(total_s * 1000, 3),
+            total_ms=round(served.elapsed_ms, 3),
             own_ms=round(own_s * 1000, 3),
+            request_bytes=served.request_bytes,
+            answer_bytes=served.answer_bytes,
             retries=exchange.retries,
         )
-        if span is not None:
-            end_span(span, exchange, code, reason)
-
-
-def _code(problem: BaseException | None) -> tuple[str, str]:
-    if problem is None:
-        return "OK", ""
-    if isinstance(problem, MemdockError):
-        return CODES[problem.code], problem.reason
-    return ("INTERNAL", "INTERNAL") if isinstance(problem, Exception) else ("CANCELLED", "CANCELLED")
+        if exchange.span is not None:
+            end_span(exchange.span, exchange, served.face, code, served.reason)

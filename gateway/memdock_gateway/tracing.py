@@ -23,8 +23,8 @@ _TRACE_PARENT = re.compile(r"00-([0-9a-f]{32})-([0-9a-f]{16})-([0-9a-f]{2})")
 class Traces(Protocol):
     """Makes spans, or does not."""
 
-    def begin(self, exchange: Exchange) -> Span | None:
-        """Opens the call's span and sets `exchange.trace_parent` for the next hop; `None`: nothing is recorded."""
+    def begin(self, exchange: Exchange) -> None:
+        """Sets `exchange.trace_parent` for the next hop, and `exchange.span` where the call is recorded."""
 
     def close(self) -> None:
         """Sends what is left."""
@@ -51,27 +51,26 @@ class CollectedTraces:
         self._provider.add_span_processor(BatchSpanProcessor(exporter))
         self._tracer = self._provider.get_tracer("memdock_gateway")
 
-    def begin(self, exchange: Exchange) -> Span | None:
+    def begin(self, exchange: Exchange) -> None:
         """A child of the caller's span, sampled as the caller says; else a new trace."""
         parent = _parent(exchange.trace_parent)
         context = trace.set_span_in_context(NonRecordingSpan(parent)) if parent else None
-        span = self._tracer.start_span(exchange.method.name, context, SpanKind.SERVER)
+        span = self._tracer.start_span(exchange.method, context, SpanKind.SERVER)
         own = span.get_span_context()
         exchange.trace_parent = f"00-{own.trace_id:032x}-{own.span_id:016x}-{own.trace_flags:02x}"
-        return span if span.is_recording() else None
+        exchange.span = span if span.is_recording() else None
 
     def close(self) -> None:
         """Sends the spans that wait in the batch."""
         self._provider.shutdown()
 
 
-def end_span(span: Span, exchange: Exchange, code: str, reason: str) -> None:
+def end_span(span: Span, exchange: Exchange, face: str, code: str, reason: str) -> None:
     """Closes the span with the call's ids, times and outcome."""
     span.set_attributes(
         {
-            "rpc.service": exchange.method.service,
-            "rpc.method": exchange.method.name,
-            "memdock.face": exchange.face,
+            "rpc.method": exchange.method,
+            "memdock.face": face,
             "memdock.system": exchange.system,
             "memdock.request_id": exchange.request_id,
             "memdock.retries": exchange.retries,

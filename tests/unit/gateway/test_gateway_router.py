@@ -45,7 +45,7 @@ def router(service, *, limits=None, audit=None, **options):
 
 
 def exchange(method, tenant="acme"):
-    return Exchange(method=METHODS[method], face="grpc", request_id="r1", tenant=tenant, key_id="k1")
+    return Exchange(method=method, request_id="r1", tenant=tenant, key_id="k1")
 
 
 async def ask(through, method, request, *, call=None, of=None):
