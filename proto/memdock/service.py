@@ -7,6 +7,7 @@ services around services.
 import time
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from string import Formatter
 from types import MappingProxyType
 from typing import Any, Protocol
 
@@ -28,6 +29,11 @@ class Method:
     verb: str
     path: str
     service: str = MEMORY_SERVICE
+
+    @property
+    def path_fields(self) -> tuple[str, ...]:
+        """The fields of the request that stand in `path`."""
+        return tuple(name for _, name, _, _ in Formatter().parse(self.path) if name)
 
     @property
     def grpc_path(self) -> str:

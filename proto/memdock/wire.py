@@ -21,6 +21,8 @@ from memdock.json_values import RefusedValueError
 
 M = TypeVar("M", bound=Message)
 
+MAX_ANSWER_BYTES = 16 * 1024 * 1024
+
 _ESCAPED_COLON = re.compile(rb"\\u003[aA]")
 _WHOLE_NUMBER = re.compile(r"0|[1-9]\d{0,9}", re.ASCII)
 

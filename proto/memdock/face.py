@@ -1,0 +1,123 @@
+"""What the gRPC and the HTTP face share: who calls, how a call is answered, and what is told about it afterwards."""
+
+import re
+import secrets
+import time
+import traceback
+from collections.abc import Awaitable, Callable, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+import structlog
+
+from memdock.check import check
+from memdock.errors import InternalError, MemdockError, UnavailableError
+from memdock.service import Call, Method, Service
+from memdock.types import Limits
+from memdock.wire import MAX_ANSWER_BYTES
+
+CANCELLED = "CANCELLED"
+
+Admit = Callable[[Method, Mapping[str, str], Call], Awaitable[None]]
+"""Asked before a body is parsed (HTTP: read), with the fields of the path (none over gRPC); raises to refuse."""
+
+CheckReady = Callable[[], Awaitable[Mapping[str, bool]]]
+"""Which systems are ready, by name; raises `MemdockError` (STORE_UNREACHABLE, DRAINING) when nothing can be served."""
+
+_REQUEST_ID = re.compile(r"[!-~]{1,128}")
+_TRACE_PARENT = re.compile(r"[0-9a-f]{2}-[0-9a-f]{32}-[0-9a-f]{16}-[0-9a-f]{2}")
+
+_log = structlog.get_logger("memdock")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Served:
+    """One call as a face served it. `reason`: of its error, CANCELLED when the caller left, empty when it went well."""
+
+    method: str
+    face: str
+    request_id: str
+    reason: str
+    elapsed_ms: float
+    request_bytes: int
+    answer_bytes: int
+
+
+Observe = Callable[[Served], None]
+
+
+def log_served(served: Served) -> None:
+    """The default observer: one line a call."""
+    _log.info(
+        "call",
+        method=served.method,
+        face=served.face,
+        request_id=served.request_id,
+        reason=served.reason,
+        elapsed_ms=round(served.elapsed_ms, 2),
+        request_bytes=served.request_bytes,
+        answer_bytes=served.answer_bytes,
+    )
+
+
+async def always_ready() -> Mapping[str, bool]:
+    """The readiness of a service that has nothing to lose."""
+    return {}
+
+
+async def admit_all(method: Method, path: Mapping[str, str], call: Call) -> None:
+    """Refuses nobody: for a face behind which the service itself, or the network, decides."""
+
+
+def read_call(headers: Mapping[str, str], left_s: float | None) -> Call:
+    """The caller's headers (gRPC: metadata), names in lower case. A request id that is missing or odd is made anew."""
+    request_id = headers.get("x-request-id", "")
+    scheme, _, credential = headers.get("authorization", "").partition(" ")
+    trace_parent = headers.get("traceparent", "")
+    return Call(
+        request_id=request_id if _REQUEST_ID.fullmatch(request_id) else secrets.token_hex(8),
+        deadline=None if left_s is None else time.monotonic() + left_s,
+        credential=credential.strip() if scheme.lower() == "bearer" else "",
+        trace_parent=trace_parent if _TRACE_PARENT.fullmatch(trace_parent) else "",
+    )
+
+
+async def answer(service: Service, method: Method, request: Any, call: Call, limits: Limits) -> Any:
+    """Checks the request and asks the service; whatever is not an error of the protocol becomes INTERNAL."""
+    check(request, limits)
+    try:
+        return await service.call(method, request, call)
+    except MemdockError:
+        raise
+    except Exception as fault:  # noqa: BLE001  a bug must neither end the server nor show its words to a caller
+        log_fault(fault, method=method.name, request_id=call.request_id)
+        raise InternalError(
+            "INTERNAL", f"the server failed; its log says where, under request {call.request_id}"
+        ) from None
+
+
+def log_fault(fault: Exception, **facts: str) -> None:
+    """Logs where a bug is, without the exception's message: that may hold a caller's text."""
+    frames = [f"{frame.filename}:{frame.lineno} {frame.name}" for frame in traceback.extract_tb(fault.__traceback__)]
+    _log.error("fault", kind=type(fault).__name__, frames=frames, **facts)
+
+
+def bounded(body: bytes) -> bytes:
+    """The answer, unless it is larger than any client takes."""
+    if len(body) > MAX_ANSWER_BYTES:
+        raise InternalError(
+            "ADAPTER_PROTOCOL_ERROR",
+            f"the answer has {len(body)} bytes, at most {MAX_ANSWER_BYTES} are sent; ask for fewer items",
+        )
+    return body
+
+
+async def readiness(check_ready: CheckReady) -> Mapping[str, bool]:
+    """Asks for readiness; any failure is `UnavailableError`."""
+    try:
+        return await check_ready()
+    except MemdockError as error:
+        raise UnavailableError(error.reason, error.message) from None
+    except Exception as fault:  # noqa: BLE001  a store that cannot be asked is a store that is away
+        log_fault(fault, method="readiness")
+        raise UnavailableError("STORE_UNREACHABLE", "the readiness check failed; the log says where") from None

@@ -1,0 +1,147 @@
+"""The gRPC face: any `Service` behind grpc.aio, with health and, where grpcio-reflection is installed, reflection.
+
+Errors go out as a code and trailers without `abort`: no exception and no log line of gRPC's own. Requests come in as
+bytes, so that a caller can be refused before anything is parsed.
+"""
+
+import importlib.util
+import time
+from collections.abc import Awaitable, Callable, Sequence
+from typing import Any
+
+import grpc
+import grpc.aio
+
+from memdock.error_wire import DETAILS_KEY, status_bytes
+from memdock.errors import MemdockError
+from memdock.face import (
+    CANCELLED,
+    Admit,
+    CheckReady,
+    Observe,
+    Served,
+    admit_all,
+    always_ready,
+    answer,
+    bounded,
+    log_served,
+    read_call,
+)
+from memdock.health import HealthHandler
+from memdock.service import GATEWAY_SERVICE, MEMORY_SERVICE, METHODS, Call, Method, Service
+from memdock.tls import Tls, server_credentials
+from memdock.types import Limits
+from memdock.wire import MAX_ANSWER_BYTES, from_bytes
+
+_CODES = {code.value[0]: code for code in grpc.StatusCode}
+
+Context = grpc.aio.ServicerContext[Any, Any]
+Handler = Callable[[bytes, Context], Awaitable[bytes]]
+
+
+class GrpcFace(grpc.GenericRpcHandler):
+    """Handlers of every call of the protocol over one service."""
+
+    def __init__(self, service: Service, *, limits: Limits, admit: Admit, observe: Observe) -> None:
+        self._service = service
+        self._limits = limits
+        self._admit = admit
+        self._observe = observe
+        self._handlers: dict[str, grpc.RpcMethodHandler[Any, Any]] = {
+            method.grpc_path: grpc.unary_unary_rpc_method_handler(self._handler(method)) for method in METHODS.values()
+        }
+
+    def service(self, handler_call_details: grpc.HandlerCallDetails) -> "grpc.RpcMethodHandler[Any, Any] | None":
+        """The handler of a path; `None` lets gRPC answer UNIMPLEMENTED."""
+        return self._handlers.get(handler_call_details.method)
+
+    def _handler(self, method: Method) -> Handler:
+        async def handle(body: bytes, context: Context) -> bytes:
+            started = time.perf_counter()
+            headers = {key: value for key, value in context.invocation_metadata() or () if isinstance(value, str)}
+            call = read_call(headers, context.time_remaining())
+            reason, reply = CANCELLED, b""
+            try:
+                reply = await self._answer(method, body, call)
+                context.set_trailing_metadata((("x-request-id", call.request_id),))
+                reason = ""
+            except MemdockError as error:
+                _refuse(context, error, call)
+                reason = error.reason
+            finally:
+                elapsed_ms = (time.perf_counter() - started) * 1e3
+                self._observe(
+                    Served(
+                        method=method.name,
+                        face="grpc",
+                        request_id=call.request_id,
+                        reason=reason,
+                        elapsed_ms=elapsed_ms,
+                        request_bytes=len(body),
+                        answer_bytes=len(reply),
+                    )
+                )
+            return reply
+
+        return handle
+
+    async def _answer(self, method: Method, body: bytes, call: Call) -> bytes:
+        await self._admit(method, {}, call)
+        request = from_bytes(method.request, body)
+        response = await answer(self._service, method, request, call, self._limits)
+        return bounded(response.SerializeToString())
+
+
+def grpc_server(
+    service: Service,
+    address: str,
+    *,
+    limits: Limits | None = None,
+    tls: Tls | None = None,
+    admit: Admit = admit_all,
+    check_ready: CheckReady = always_ready,
+    observe: Observe = log_served,
+) -> tuple[grpc.aio.Server, int]:
+    """A server, not yet started, and the port that it is bound to; `address` is `host:port`, port 0 a free one.
+
+    Raises `OSError` naming the address when it cannot be bound, and `ValueError` when `tls` cannot be used. To be
+    called inside the event loop that will serve.
+    """
+    limits = limits or Limits()
+    face = GrpcFace(service, limits=limits, admit=admit, observe=observe)
+    health = HealthHandler(check_ready, (MEMORY_SERVICE, GATEWAY_SERVICE))
+    server = grpc.aio.server(handlers=(face, health), options=_options(limits))
+    _add_reflection(server)
+    return server, _bind(server, address, tls)
+
+
+def _options(limits: Limits) -> Sequence[tuple[str, Any]]:
+    return (
+        ("grpc.so_reuseport", 0),  # without it a port in use is bound a second time, silently
+        ("grpc.max_receive_message_length", limits.max_request_bytes),
+        ("grpc.max_send_message_length", MAX_ANSWER_BYTES),
+        ("grpc.http2.min_recv_ping_interval_without_data_ms", 10_000),
+    )
+
+
+def _bind(server: grpc.aio.Server, address: str, tls: Tls | None) -> int:
+    try:
+        if tls is None:
+            return server.add_insecure_port(address)
+        return server.add_secure_port(address, server_credentials(tls))
+    except RuntimeError:
+        raise OSError(f"cannot listen on {address}: the port is in use, or the address is not this machine's") from None
+
+
+def _add_reflection(server: grpc.aio.Server) -> None:
+    if importlib.util.find_spec("grpc_reflection") is None:
+        return
+    from grpc_reflection.v1alpha import reflection
+
+    reflection.enable_server_reflection((MEMORY_SERVICE, GATEWAY_SERVICE, reflection.SERVICE_NAME), server)
+
+
+def _refuse(context: Context, error: MemdockError, call: Call) -> None:
+    context.set_code(_CODES[error.code])
+    context.set_details(error.message)
+    context.set_trailing_metadata(((DETAILS_KEY, status_bytes(error)), ("x-request-id", call.request_id)))

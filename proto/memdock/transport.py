@@ -1,0 +1,96 @@
+"""How a client reaches a service: one address, one credential, one channel or session.
+
+A transport is itself a `Service`. It sends its own credential and never the `Call`'s, which is a caller's and stays on
+its hop. It does not retry; see `memdock.retrying`.
+"""
+
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from types import MappingProxyType
+from typing import Protocol
+from urllib.parse import urlsplit
+
+from memdock.errors import DeadlineExceededError
+from memdock.service import Call, Service
+from memdock.tls import Tls
+
+_HEADER = re.compile(r"[a-z0-9-]{1,64}")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Endpoint:
+    """Where a service is and how to speak to it.
+
+    `url`: `grpc://host:port`, `grpcs://host:port`, `http://host[:port][/prefix]` or `https://...`. `name`: how errors
+    call it (default: the URL). `credential`: sent as `Authorization: Bearer`. `headers`: sent with each call, names in
+    lower case. `tls`: for `grpcs` and `https` only. Raises `ValueError` when the parts do not fit.
+    """
+
+    url: str
+    name: str = ""
+    credential: str = field(default="", repr=False)
+    headers: Mapping[str, str] = field(default_factory=lambda: MappingProxyType({}), repr=False)
+    tls: Tls | None = None
+
+    def __post_init__(self) -> None:
+        parts = urlsplit(self.url)
+        scheme = parts.scheme
+        if scheme not in ("grpc", "grpcs", "http", "https") or not parts.hostname:
+            raise ValueError(f"{self.url!r} must be grpc://host:port, grpcs://..., http://... or https://...")
+        if parts.username or parts.query or parts.fragment:
+            raise ValueError("the address must have no user, query or fragment; a key is given apart")
+        if scheme.startswith("grpc") and (parts.port is None or parts.path not in ("", "/")):
+            raise ValueError(f"{self.url!r}: a {scheme} address is {scheme}://host:port and nothing more")
+        if self.tls is not None and not scheme.endswith("s"):
+            raise ValueError(f"{self.url!r}: TLS files need grpcs:// or https://")
+        for header in self.headers:
+            if not _HEADER.fullmatch(header):
+                raise ValueError(f"header {header!r} must be of a-z 0-9 and -")
+
+    @property
+    def label(self) -> str:
+        """How errors call it."""
+        return self.name or self.url
+
+    def call_headers(self, call: Call) -> dict[str, str]:
+        """The headers of one call, without its deadline."""
+        headers = dict(self.headers)
+        if self.credential:
+            headers["authorization"] = f"Bearer {self.credential}"
+        if call.request_id:
+            headers["x-request-id"] = call.request_id
+        if call.trace_parent:
+            headers["traceparent"] = call.trace_parent
+        return headers
+
+
+class Transport(Service, Protocol):
+    """A service that is reached over the network."""
+
+    async def close(self) -> None:
+        """Closes the connection; calls still going on are cancelled."""
+
+
+def open_transport(endpoint: Endpoint) -> Transport:
+    """The transport of the address's scheme; it connects with its first call. HTTP needs the extra `http`."""
+    if endpoint.url.startswith("grpc"):
+        from memdock.transport_grpc import GrpcTransport
+
+        return GrpcTransport(endpoint)
+    from memdock.transport_http import HttpTransport
+
+    return HttpTransport(endpoint)
+
+
+def time_left_s(call: Call) -> float | None:
+    """Seconds for the call; raises `DeadlineExceededError` when none are left."""
+    left_s = call.left_s()
+    if left_s is not None and left_s <= 0:
+        raise out_of_time()
+    return left_s
+
+
+def out_of_time() -> DeadlineExceededError:
+    """The error when the caller's own clock ends the call."""
+    return DeadlineExceededError("DEADLINE_EXCEEDED", "the time of the call is used up")
