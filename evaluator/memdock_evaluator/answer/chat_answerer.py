@@ -5,7 +5,8 @@ from collections.abc import Mapping
 from memdock_evaluator.answer.abstention import abstains
 from memdock_evaluator.answer.answerer import Answer, Asked, context
 from memdock_evaluator.answer.dates import written
-from memdock_evaluator.answer.models import TEMPERATURE, ChatModel, ModelEndpoint
+from memdock_evaluator.answer.endpoint import ModelEndpoint
+from memdock_evaluator.answer.models import TEMPERATURE, ChatModel
 from memdock_evaluator.answer.prompts import Prompt, RefusalWords
 from memdock_evaluator.results.manifest import ModelFacts, PromptFact
 

@@ -3,8 +3,9 @@
 from collections.abc import Callable, Mapping
 from dataclasses import replace
 
+from memdock_evaluator.answer.endpoint import ModelEndpoint
 from memdock_evaluator.answer.judge import ToJudge, Verdict, read_json, read_pollux
-from memdock_evaluator.answer.models import TEMPERATURE, ChatModel, ModelEndpoint
+from memdock_evaluator.answer.models import TEMPERATURE, ChatModel
 from memdock_evaluator.answer.prompts import Prompt, Rubric
 from memdock_evaluator.results.manifest import ModelFacts, PromptFact
 

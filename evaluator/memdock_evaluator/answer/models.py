@@ -5,13 +5,13 @@ The only file that knows the `openai` package.
 
 import asyncio
 import re
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import TypeAlias
-from urllib.parse import urlsplit
 
 import openai
 from openai.types.chat import ChatCompletion
 
+from memdock_evaluator.answer.endpoint import ModelEndpoint
 from memdock_evaluator.answer.tokens import estimated_tokens
 from memdock_evaluator.faults import Breaker, Fault, RunStoppedError
 from memdock_evaluator.results.rows import Outcome
@@ -24,29 +24,6 @@ _FILTERED = re.compile(r"content.?(filter|policy)|moderation|safety", re.IGNOREC
 
 Retryable: TypeAlias = tuple[Fault, float | None]
 """What to raise when no try is left, and the seconds that the endpoint asked to wait."""
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ModelEndpoint:
-    """Where a model is. `purpose`: "answer" or "judge", and in capitals the name in `MEMDOCK_EVAL_..._KEY`."""
-
-    purpose: str
-    url: str
-    model: str
-    key: str = field(default="", repr=False)
-    timeout_s: float = 120.0
-    tries: int = 4
-    concurrency: int = 8
-
-    @property
-    def host(self) -> str:
-        """The address without a path, for people and the manifest."""
-        return urlsplit(self.url).netloc
-
-    @property
-    def label(self) -> str:
-        """How errors call it."""
-        return f"the {self.purpose} model {self.model} at {self.host}"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -15,7 +15,7 @@ from memdock_evaluator.answer.prompts import RefusalWords
 from memdock_evaluator.answer.stems import stems
 from memdock_evaluator.results.manifest import ModelFacts
 
-EXTRACTIVE, OVERLAP = "offline-extractive", "offline-overlap"
+EXTRACTIVE, OVERLAP, REFUSING = "offline-extractive", "offline-overlap", "constant-refusal"
 _SENTENCE_END = re.compile(r"(?<=[.!?…])\s+|\n+")
 _NUMBER = re.compile(r"\d+")
 ENOUGH_OVERLAP = 0.5
@@ -44,6 +44,26 @@ class ExtractiveAnswerer:
         best = _best_sentence(asked)
         refusal = self._refusals[asked.language]
         return Answer(text=best or refusal.sentence, abstained=not best or abstains(best, refusal))
+
+    async def close(self) -> None:
+        """Nothing is open."""
+
+
+class RefusingAnswerer:
+    """Answers every question with the fixed refusal of its language."""
+
+    def __init__(self, refusals: Mapping[str, RefusalWords]) -> None:
+        """`refusals` holds every language of the run."""
+        self._refusals = refusals
+
+    @property
+    def facts(self) -> ModelFacts:
+        """Its name is all there is."""
+        return ModelFacts(kind=REFUSING)
+
+    async def answer(self, asked: Asked, *, repeat: int) -> Answer:  # noqa: ARG002 - a repeat changes nothing
+        """The sentence."""
+        return Answer(text=self._refusals[asked.language].sentence, abstained=True)
 
     async def close(self) -> None:
         """Nothing is open."""

@@ -1,0 +1,93 @@
+"""From parts to the files of a run: rows and timings in their order, and the totals of the manifest."""
+
+from collections import Counter
+from collections.abc import Iterable, Sequence
+from dataclasses import asdict
+
+from memdock import usage
+from memdock.types import Component, ModelUsage, Residue
+from memdock_evaluator.results.folder import Folder
+from memdock_evaluator.results.manifest import Coverage, IngestCounts, SystemTotals
+from memdock_evaluator.results.parts import Parts, Unit
+from memdock_evaluator.results.records import ANSWER, CLOSE, INGEST, JUDGE, RECALL, ROWS
+from memdock_evaluator.results.rows import Outcome, Row, Timing
+
+OUTCOMES, TIMINGS, MANIFEST = "outcomes.jsonl", "timings.jsonl", "manifest.json"
+
+
+def write_outcomes(folder: Folder, units: Iterable[Unit]) -> None:
+    """`outcomes.jsonl`: the rows of all units, by system, language, dialogue, question and repeat."""
+    with folder.writing(OUTCOMES) as file:
+        for unit in sorted(units):
+            for row in sorted(Parts(folder, unit).newest(ROWS), key=lambda row: row.key):
+                file.write(row.to_json() + b"\n")
+
+
+def write_timings(folder: Folder, units: Iterable[Unit]) -> None:
+    """`timings.jsonl`: what was measured, in the same order, then by stage."""
+    with folder.writing(TIMINGS) as file:
+        for unit in sorted(units):
+            for timing in sorted(_timings(Parts(folder, unit)), key=lambda timing: timing.key):
+                file.write(timing.to_json() + b"\n")
+
+
+def totals(folder: Folder, expected: Counter[Unit]) -> dict[str, SystemTotals]:
+    """The totals of each system; `expected` are all units with the number of rows that each should have."""
+    of_system: dict[str, list[Unit]] = {}
+    for unit in sorted(expected):
+        of_system.setdefault(unit.system, []).append(unit)
+    return {system: _totals(folder, mine, sum(expected[unit] for unit in mine)) for system, mine in of_system.items()}
+
+
+def _timings(parts: Parts) -> list[Timing]:
+    """Of every attempt: a try that came to nothing took its time as well."""
+    stages = (parts.read(INGEST), parts.read(RECALL), parts.read(ANSWER), parts.read(JUDGE))
+    return [timing for records in stages for record in records for timing in record.timings]
+
+
+def _totals(folder: Folder, units: Sequence[Unit], expected: int) -> SystemTotals:
+    counts, coverage = Counter[str](), Counter[str]()
+    spent: list[ModelUsage] = []
+    residue: list[Residue] = []
+    not_reset: list[str] = []
+    for unit in units:
+        parts = Parts(folder, unit)
+        ingested = parts.newest(INGEST)
+        for record in ingested:
+            counts.update(asdict(record.counts))
+        counts["stale_reads"] += sum(record.stale for record in parts.read(RECALL))
+        coverage.update(_coverage(parts.newest(ROWS)))
+        closed = parts.newest(CLOSE)
+        for end in closed:
+            spent.extend(end.usage)
+            residue.extend(end.residue)
+        if ingested and not (closed and closed[-1].reset):
+            not_reset.append(ingested[-1].space_id)
+    return SystemTotals(
+        ingest=IngestCounts(**counts),
+        usage=usage.merge(spent),
+        coverage=Coverage(expected=expected, **coverage),
+        residue=_by_component(residue),
+        spaces_not_reset=tuple(not_reset),
+    )
+
+
+def _coverage(rows: Iterable[Row]) -> Counter[str]:
+    found = Counter[str]()
+    for row in rows:
+        found[Outcome(row.outcome).value] += 1
+        found["scored"] += row.correct is not None
+    return found
+
+
+def _by_component(residue: Iterable[Residue]) -> tuple[Residue, ...]:
+    items, unverified, notes = Counter[Component](), set[Component](), dict[Component, str]()
+    for each in residue:
+        items[each.component] += each.items
+        notes.setdefault(each.component, each.note)
+        if not each.verified:
+            unverified.add(each.component)
+    return tuple(
+        Residue(component=component, items=items[component], verified=component not in unverified, note=note)
+        for component, note in sorted(notes.items())
+    )

@@ -1,0 +1,81 @@
+"""The parts of a run: one file a system x dialogue x stage x attempt, written once and never changed.
+
+A later attempt holds what the earlier ones lack: questions whose infrastructure had failed, or that a kill took.
+"""
+
+import hashlib
+from collections.abc import Iterable
+from dataclasses import dataclass
+
+import orjson
+from pydantic import ValidationError
+
+from memdock_evaluator.results.folder import Folder
+from memdock_evaluator.results.names import safe_name
+from memdock_evaluator.results.records import Kind, RecordT
+
+
+class PartError(Exception):
+    """A part that is not as it was written; the message names the file and what to do."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, order=True)
+class Unit:
+    """What is done in one go: a system and a dialogue in a language. Units sort as rows do."""
+
+    system: str
+    language: str
+    dialogue_id: str
+
+    @property
+    def folder(self) -> str:
+        """Where its parts are, inside the run's folder."""
+        return "/".join(("parts", *map(safe_name, (self.system, self.language, self.dialogue_id))))
+
+
+class Parts:
+    """The parts of one unit."""
+
+    def __init__(self, folder: Folder, unit: Unit) -> None:
+        self.unit = unit
+        self._folder = folder
+
+    def read(self, kind: Kind[RecordT]) -> list[RecordT]:
+        """All records of a stage, those of an earlier attempt first; raises `PartError`."""
+        return [record for name in self._names(kind) for record in self._read(kind, f"{self.unit.folder}/{name}")]
+
+    def newest(self, kind: Kind[RecordT]) -> list[RecordT]:
+        """The records of a stage's last attempt; raises `PartError`."""
+        names = self._names(kind)
+        return self._read(kind, f"{self.unit.folder}/{names[-1]}") if names else []
+
+    def write(self, kind: Kind[RecordT], records: Iterable[RecordT]) -> None:
+        """Writes the next attempt of a stage; no records, no part."""
+        lines = [kind.to_line(record) for record in records]
+        if not lines:
+            return
+        body = b"\n".join(lines) + b"\n"
+        head = {"stage": kind.name, "records": len(lines), "sha256": hashlib.sha256(body).hexdigest()}
+        name = f"{kind.name}-{self._next_attempt(kind):03}.jsonl"
+        self._folder.write(f"{self.unit.folder}/{name}", orjson.dumps(head) + b"\n" + body)
+
+    def _names(self, kind: Kind[RecordT]) -> list[str]:
+        return [name for name in self._folder.names(self.unit.folder) if name.startswith(f"{kind.name}-")]
+
+    def _next_attempt(self, kind: Kind[RecordT]) -> int:
+        """One past the last, also where an earlier one was deleted."""
+        names = self._names(kind)
+        return int(names[-1].removeprefix(f"{kind.name}-").removesuffix(".jsonl")) + 1 if names else 1
+
+    def _read(self, kind: Kind[RecordT], name: str) -> list[RecordT]:
+        head, _, body = (self._folder.read(name) or b"").partition(b"\n")
+        try:
+            wanted = orjson.loads(head)["sha256"]
+            if hashlib.sha256(body).hexdigest() == wanted:
+                return [kind.from_line(line) for line in body.splitlines()]
+        except (orjson.JSONDecodeError, KeyError, TypeError, ValidationError) as error:
+            raise self._damaged(name) from error
+        raise self._damaged(name)
+
+    def _damaged(self, name: str) -> PartError:
+        return PartError(f"{self._folder.address}/{name} is damaged: delete it, and the run does that part again")

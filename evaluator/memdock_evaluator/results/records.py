@@ -1,0 +1,132 @@
+"""What a stage of the run keeps of one dialogue or question, so that a run that was killed goes on behind it."""
+
+from dataclasses import asdict, dataclass, field
+from typing import Generic, Protocol, TypeVar
+
+import orjson
+from pydantic import TypeAdapter
+
+from memdock.types import ModelUsage, Residue
+from memdock_evaluator.results.manifest import IngestCounts
+from memdock_evaluator.results.rows import Outcome, RetrievedMemory, Row, Timing
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Blame:
+    """Why a stage has no result. With `Outcome.INFRASTRUCTURE_ERROR` the stage is run again."""
+
+    outcome: Outcome
+    reason: str
+    detail: str
+
+
+class Record(Protocol):
+    """What every stage's record has."""
+
+    @property
+    def blame(self) -> Blame | None:
+        """`None`: the stage has its result."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class FailedTurn:
+    """A turn that the system did not take, after a second try."""
+
+    turn_id: str
+    reason: str
+    message: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Ingested:
+    """A dialogue in its space."""
+
+    space_id: str
+    counts: IngestCounts
+    failed_turns: tuple[FailedTurn, ...] = ()
+    blame: Blame | None = None
+    timings: tuple[Timing, ...] = ()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Asking:
+    """What names a question's record."""
+
+    question_id: str
+    repeat: int
+    blame: Blame | None = None
+    timings: tuple[Timing, ...] = ()
+
+    @property
+    def key(self) -> tuple[str, int]:
+        """A question and its repeat."""
+        return self.question_id, self.repeat
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Recalled(Asking):
+    """The memories for a question. `stale`: turns were pending although the barrier had let the question through."""
+
+    memories: tuple[RetrievedMemory, ...] = ()
+    stale: bool = False
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Answered(Asking):
+    """The answer to a question."""
+
+    answer: str | None = None
+    abstained: bool = False
+    input_tokens: int = 0
+    output_tokens: int = 0
+    context_tokens: int = 0
+    estimated: bool = False
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Judged(Asking):
+    """The verdict on an answer; no label: the judge's reply could not be read, and the question is unscored."""
+
+    label: int | None = None
+    correct: bool | None = None
+    note: str = ""
+    input_tokens: int = 0
+    output_tokens: int = 0
+    estimated: bool = False
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Closed:
+    """A space that is no longer needed: what it cost, and what its reset left. `reset` false: it was kept."""
+
+    usage: tuple[ModelUsage, ...] = ()
+    reset: bool = True
+    residue: tuple[Residue, ...] = ()
+    blame: Blame | None = None
+
+
+RecordT = TypeVar("RecordT", Ingested, Recalled, Answered, Judged, Closed, Row)
+
+
+@dataclass(frozen=True, slots=True)
+class Kind(Generic[RecordT]):
+    """A stage's name and how its records are read and written."""
+
+    name: str
+    adapter: TypeAdapter[RecordT] = field(repr=False)
+
+    def to_line(self, record: RecordT) -> bytes:
+        """The record as one line of JSON."""
+        return orjson.dumps(asdict(record), option=orjson.OPT_SORT_KEYS)
+
+    def from_line(self, line: bytes) -> RecordT:
+        """The record of a line; raises `pydantic.ValidationError`."""
+        return self.adapter.validate_json(line, extra="forbid")
+
+
+INGEST = Kind("ingest", TypeAdapter(Ingested))
+RECALL = Kind("retrieve", TypeAdapter(Recalled))
+ANSWER = Kind("answer", TypeAdapter(Answered))
+JUDGE = Kind("judge", TypeAdapter(Judged))
+CLOSE = Kind("close", TypeAdapter(Closed))
+ROWS = Kind("rows", TypeAdapter(Row))

@@ -1,0 +1,132 @@
+"""From a question's memories to its answer, and from the answer to its verdict."""
+
+import time
+from collections.abc import Awaitable, Callable, Mapping, Sequence
+from dataclasses import dataclass
+from datetime import UTC, tzinfo
+from typing import TypeVar
+
+from memdock_evaluator.answer.answerer import Answer, Answerer, Asked, context
+from memdock_evaluator.answer.judge import Judge, ToJudge, Verdict
+from memdock_evaluator.answer.tokens import estimated_tokens
+from memdock_evaluator.dataset import Dialogue, Question
+from memdock_evaluator.faults import Fault
+from memdock_evaluator.results.parts import Parts
+from memdock_evaluator.results.records import ANSWER, JUDGE, Answered, Judged, Recalled
+from memdock_evaluator.results.rows import Stage, Timing
+from memdock_evaluator.run.measuring import Stopwatch
+from memdock_evaluator.run.progress import Progress, Work
+from memdock_evaluator.run.settling import Key, blame_of, known, settle
+
+ReplyT = TypeVar("ReplyT", Answer, Verdict)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Answering:
+    """Answers and judges the questions of one unit, `limit` at a time."""
+
+    answerer: Answerer
+    judge: Judge
+    parts: Parts
+    progress: Progress
+    limit: int
+
+    async def answers(self, dialogue: Dialogue, recalled: Mapping[Key, Recalled]) -> Mapping[Key, Answered]:
+        """An answer to each question that has its memories."""
+        questions = _by_id(dialogue)
+        zone = wall_clock(dialogue)
+
+        async def ask(key: Key) -> Answered:
+            question = questions[key[0]]
+            asked = Asked(
+                text=question.text,
+                date=question.date,
+                language=dialogue.language,
+                zone=question.date.tzinfo or zone if question.date else zone,
+                memories=recalled[key].memories,
+            )
+            return await self._answer(asked, key)
+
+        keys = [key for key, record in recalled.items() if record.blame is None]
+        self.progress.advance(Work.ANSWERS, len(recalled) - len(keys) + len(known(self.parts, ANSWER).keys() & keys))
+        # The first question goes ahead: what the prompts of a dialogue have in common is then in a provider's cache.
+        await settle(self.parts, ANSWER, keys[:1], ask, limit=1)
+        return await settle(self.parts, ANSWER, keys, ask, limit=self.limit)
+
+    async def verdicts(self, dialogue: Dialogue, answered: Mapping[Key, Answered]) -> Mapping[Key, Judged]:
+        """A verdict on each answer."""
+        questions = _by_id(dialogue)
+
+        async def judge(key: Key) -> Judged:
+            question = questions[key[0]]
+            item = ToJudge(
+                question=question.text,
+                references=question.references,
+                answer=answered[key].answer or "",
+                language=dialogue.language,
+            )
+            return await self._judge(item, key)
+
+        keys = [key for key, record in answered.items() if record.blame is None]
+        self.progress.advance(Work.VERDICTS, len(known(self.parts, JUDGE).keys() & keys))
+        return await settle(self.parts, JUDGE, keys, judge, limit=self.limit)
+
+    async def _answer(self, asked: Asked, key: Key) -> Answered:
+        context_tokens = estimated_tokens(context(asked)) if asked.memories else 0
+        try:
+            answer, timings = await self._timed(Stage.ANSWER, key, lambda: self.answerer.answer(asked, repeat=key[1]))
+        except Fault as fault:
+            return Answered(question_id=key[0], repeat=key[1], context_tokens=context_tokens, blame=blame_of(fault))
+        self.progress.advance(Work.ANSWERS)
+        return Answered(
+            question_id=key[0],
+            repeat=key[1],
+            answer=answer.text,
+            abstained=answer.abstained,
+            input_tokens=answer.input_tokens,
+            output_tokens=answer.output_tokens,
+            context_tokens=context_tokens,
+            estimated=answer.estimated,
+            timings=timings,
+        )
+
+    async def _judge(self, item: ToJudge, key: Key) -> Judged:
+        try:
+            verdict, timings = await self._timed(Stage.JUDGE, key, lambda: self.judge.judge(item, repeat=key[1]))
+        except Fault as fault:
+            return Judged(question_id=key[0], repeat=key[1], blame=blame_of(fault))
+        self.progress.advance(Work.VERDICTS)
+        return Judged(
+            question_id=key[0],
+            repeat=key[1],
+            label=verdict.label,
+            correct=verdict.correct,
+            note=verdict.note,
+            input_tokens=verdict.input_tokens,
+            output_tokens=verdict.output_tokens,
+            estimated=verdict.estimated,
+            timings=timings,
+        )
+
+    async def _timed(
+        self, stage: Stage, key: Key, call: Callable[[], Awaitable[ReplyT]]
+    ) -> tuple[ReplyT, tuple[Timing, ...]]:
+        started = time.perf_counter()
+        reply = await call()
+        ms = (time.perf_counter() - started) * 1000
+        return reply, Stopwatch(unit=self.parts.unit, question_id=key[0], repeat=key[1]).timings(stage, ms)
+
+
+def keys_of(dialogue: Dialogue, repeats: int) -> Sequence[Key]:
+    """All questions of a dialogue, each as often as it is asked."""
+    return [(question.question_id, repeat) for question in dialogue.questions for repeat in range(repeats)]
+
+
+def wall_clock(dialogue: Dialogue) -> tzinfo:
+    """The clock that the dialogue's times were read from; UTC where it has none."""
+    times = (session.time for session in dialogue.sessions)
+    return next((time.tzinfo for time in times if time is not None and time.tzinfo is not None), UTC)
+
+
+def _by_id(dialogue: Dialogue) -> dict[str, Question]:
+    return {question.question_id: question for question in dialogue.questions}

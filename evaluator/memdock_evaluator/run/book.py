@@ -1,0 +1,73 @@
+"""The folder of a run as it begins and ends: whose it is, that only one process writes it, what the manifest says."""
+
+import fcntl
+import platform
+import secrets
+from collections.abc import Iterator
+from contextlib import contextmanager
+from datetime import UTC, datetime
+from importlib.metadata import version
+
+from memdock_evaluator.results.finalise import MANIFEST
+from memdock_evaluator.results.folder import Folder, FolderError
+from memdock_evaluator.results.manifest import Manifest, ManifestError, Plan, differences
+
+_LOCK = ".lock"
+_ID_BYTES = 5
+_DISTS = ("memdock", "memdock-evaluator", "openai")
+
+
+@contextmanager
+def held(folder: Folder) -> Iterator[None]:
+    """Keeps a second process out of a folder on this machine's disk, for as long as the block runs.
+
+    Raises `FolderError` where one is in it. Elsewhere nothing can be held: there a folder is its user's to share out.
+    """
+    path = folder.local_path
+    if path is None:
+        yield
+        return
+    try:
+        path.mkdir(parents=True, exist_ok=True)
+        lock = (path / _LOCK).open("w")
+    except OSError as error:
+        raise FolderError(f"{folder.address} cannot be written to ({error.strerror})") from error
+    with lock:
+        try:
+            fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError as error:
+            raise FolderError(
+                f"another run is writing to {folder.address}: wait for it, or give another --out"
+            ) from error
+        yield
+
+
+def begin(folder: Folder, plan: Plan, command: tuple[str, ...]) -> tuple[Manifest, bool]:
+    """The manifest to work under, and whether it goes on: a folder's own where its plan is `plan`, else a new one.
+
+    Raises `ManifestError` for a folder of another plan, naming the fields that differ.
+    """
+    content = folder.read(MANIFEST)
+    if content is not None:
+        manifest = Manifest.from_json(content, place=f"{folder.address}/{MANIFEST}")
+        if found := differences(manifest.plan, plan):
+            listed = "\n  ".join(found)
+            raise ManifestError(
+                f"{folder.address} holds a run of another configuration. It differs in\n  {listed}\n"
+                "Give another --out, or run what that folder was begun with."
+            )
+        return manifest, True
+    manifest = Manifest(
+        run_id=secrets.token_hex(_ID_BYTES),
+        started=now(),
+        command=command,
+        versions={"python": platform.python_version(), **{name: version(name) for name in _DISTS}},
+        plan=plan,
+    )
+    folder.write(MANIFEST, manifest.to_json())
+    return manifest, False
+
+
+def now() -> datetime:
+    """The time of day in whole seconds of UTC."""
+    return datetime.now(UTC).replace(microsecond=0)

@@ -1,0 +1,97 @@
+"""A run from its settings to its files."""
+
+import asyncio
+from contextlib import AsyncExitStack
+from dataclasses import dataclass, replace
+
+from rich.console import Console
+
+from memdock_evaluator.faults import RunStoppedError
+from memdock_evaluator.results.finalise import MANIFEST, totals, write_outcomes, write_timings
+from memdock_evaluator.results.folder import Folder
+from memdock_evaluator.results.manifest import Manifest
+from memdock_evaluator.results.parts import Parts
+from memdock_evaluator.results.records import ROWS
+from memdock_evaluator.run.book import begin, held, now
+from memdock_evaluator.run.data import Data
+from memdock_evaluator.run.loop import Loop
+from memdock_evaluator.run.opening import open_tools, plan_of
+from memdock_evaluator.run.progress import show_progress
+from memdock_evaluator.run.settings import RunSettings
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RunEnd:
+    """How a run ended. `stopped`: why it could not go on; "": it went through all that there is.
+
+    `has_rows`: every question has a row, so that `outcomes.jsonl` and `timings.jsonl` were written.
+    """
+
+    manifest: Manifest
+    has_rows: bool
+    kept: bool
+    stopped: str = ""
+
+    @property
+    def unanswered(self) -> int:
+        """Questions without a row, or with one that is to be asked again."""
+        found = (each.coverage for each in self.manifest.totals.values())
+        return sum(each.expected - each.answered - each.refused - each.system_error for each in found)
+
+    @property
+    def spaces_not_reset(self) -> tuple[str, ...]:
+        """Spaces that still hold data though nobody asked to keep them."""
+        if self.kept:
+            return ()
+        return tuple(space for each in self.manifest.totals.values() for space in each.spaces_not_reset)
+
+    @property
+    def complete(self) -> bool:
+        """Nothing is left to do."""
+        return not self.stopped and not self.unanswered and not self.spaces_not_reset
+
+
+async def evaluate(settings: RunSettings, console: Console) -> RunEnd:
+    """Runs what the settings say, or goes on with it, and writes the files of `settings.out`.
+
+    Progress goes to `console`. Raises `SettingsError`, `DatasetError`, `PromptError`, `ManifestError`, `FolderError`,
+    `PartError` or `RunStoppedError` where the run cannot begin; what stops it later is told by the `RunEnd`.
+    """
+    folder, data = Folder(settings.out), Data(settings)
+    with held(folder):
+        survey = await asyncio.to_thread(data.survey)
+        async with AsyncExitStack() as stack:
+            tools = await open_tools(settings, tuple(survey.facts.languages), stack)
+            manifest, goes_on = begin(folder, plan_of(settings, survey.facts, tools), settings.command)
+            if goes_on:
+                console.print(f"going on with the run in {folder.address}", highlight=False, soft_wrap=True)
+            progress = show_progress(console)
+            loop = Loop(
+                settings=settings,
+                survey=survey,
+                tools=tools,
+                folder=folder,
+                run_id=manifest.run_id,
+                progress=progress,
+            )
+            stopped = ""
+            with progress:
+                try:
+                    await loop.run(data)
+                except RunStoppedError as stop:
+                    stopped = str(stop)
+            return _end(loop, manifest, stopped)
+
+
+def _end(loop: Loop, manifest: Manifest, stopped: str) -> RunEnd:
+    folder, expected = loop.folder, loop.expected
+    has_rows = all(Parts(folder, unit).newest(ROWS) for unit in expected)
+    if has_rows:
+        write_outcomes(folder, expected)
+        write_timings(folder, expected)
+    manifest = replace(manifest, totals=totals(folder, expected))
+    end = RunEnd(manifest=manifest, has_rows=has_rows, kept=loop.settings.keep, stopped=stopped)
+    if not end.unanswered:
+        end = replace(end, manifest=replace(manifest, finished=manifest.finished or now()))
+    folder.write(MANIFEST, end.manifest.to_json())
+    return end

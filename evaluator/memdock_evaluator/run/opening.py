@@ -1,0 +1,119 @@
+"""What a run works with, opened and looked at before anything is asked: systems, answerer, judge, plan."""
+
+from collections.abc import Mapping
+from contextlib import AsyncExitStack
+from dataclasses import dataclass
+from importlib.metadata import version
+
+from memdock.client import AsyncClient, connect_async
+from memdock.errors import MemdockError
+from memdock.types import Feature, Support
+from memdock_evaluator.answer.answerer import Answerer
+from memdock_evaluator.answer.judge import Judge
+from memdock_evaluator.answer.offline import RefusingAnswerer
+from memdock_evaluator.answer.opening import open_answerer, open_judge, refusals
+from memdock_evaluator.baselines import BASELINES, Baseline
+from memdock_evaluator.faults import RunStoppedError
+from memdock_evaluator.results.manifest import DataFacts, Plan, SystemFacts
+from memdock_evaluator.run.memory_system import MemorySystem
+from memdock_evaluator.run.settings import RunSettings, SettingsError
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Tools:
+    """`systems` and `baselines` by the name that stands in the rows. `refusing` answers where no model is asked."""
+
+    systems: Mapping[str, MemorySystem]
+    baselines: Mapping[str, Baseline]
+    answerer: Answerer
+    refusing: Answerer
+    judge: Judge
+
+
+async def open_tools(settings: RunSettings, languages: tuple[str, ...], stack: AsyncExitStack) -> Tools:
+    """Opens everything; `stack` closes it.
+
+    Raises `SettingsError` or `PromptError` for what cannot be meant, `RunStoppedError` for a system that is not there.
+    """
+    _check(settings)
+    answerer = open_answerer(settings.answerer, languages, seed=settings.seed)
+    stack.push_async_callback(answerer.close)
+    judge = open_judge(settings.judge, languages, seed=settings.seed)
+    stack.push_async_callback(judge.close)
+    return Tools(
+        systems={name: await _connect(name, settings, stack) for name in settings.systems},
+        baselines={BASELINES[name].system: BASELINES[name] for name in settings.baselines},
+        answerer=answerer,
+        refusing=RefusingAnswerer(refusals(languages)),
+        judge=judge,
+    )
+
+
+def plan_of(settings: RunSettings, data: DataFacts, tools: Tools) -> Plan:
+    """All that decides the figures."""
+    return Plan(
+        evaluator_version=version("memdock-evaluator"),
+        data=data,
+        systems=(
+            *(_facts(system) for system in tools.systems.values()),
+            *(SystemFacts(name=name, baseline=True) for name in tools.baselines),
+        ),
+        k=settings.k,
+        ingest_unit=settings.ingest_unit.name,
+        repeats=settings.repeats,
+        seed=settings.seed,
+        reference_time=settings.reference_time,
+        as_of=settings.as_of,
+        answerer=tools.answerer.facts,
+        judge=tools.judge.facts,
+    )
+
+
+def _check(settings: RunSettings) -> None:
+    if not settings.systems and not settings.baselines:
+        raise SettingsError("nothing to evaluate: name a --system or a --baseline")
+    if settings.systems and not settings.url:
+        raise SettingsError("a --system needs the address of the gateway: give --url")
+    for name in settings.baselines:
+        if name not in BASELINES:
+            raise SettingsError(f"there is no baseline {name!r}: name one of {', '.join(BASELINES)}")
+
+
+async def _connect(name: str, settings: RunSettings, stack: AsyncExitStack) -> MemorySystem:
+    try:
+        connected = connect_async(settings.url, system=name, key=settings.key, timeout_s=settings.call_timeout_s)
+    except ValueError as error:
+        raise SettingsError(str(error)) from error
+    return await _described(await stack.enter_async_context(connected), name, settings)
+
+
+async def _described(client: AsyncClient, name: str, settings: RunSettings) -> MemorySystem:
+    """Asks a system what it is, and refuses what the run would ask of it in vain."""
+    try:
+        description = await client.describe()
+    except MemdockError as failure:
+        raise RunStoppedError(
+            f"memory system {name} at {settings.url} cannot be used: {failure.message} ({failure.reason})"
+        ) from failure
+    system = MemorySystem(client, description, name=name, patience_s=settings.patience_s)
+    if settings.k > description.limits.max_top_k:
+        raise SettingsError(f"{name} gives at most {description.limits.max_top_k} memories: --k {settings.k} is more")
+    if settings.reference_time and not system.declares(Feature.REFERENCE_TIME):
+        raise SettingsError(
+            f"{name} takes no reference time (it declares {Feature.REFERENCE_TIME} {Support.UNSUPPORTED}): "
+            "leave out --reference-time, or that system"
+        )
+    return system
+
+
+def _facts(system: MemorySystem) -> SystemFacts:
+    told = system.description
+    return SystemFacts(
+        name=system.name,
+        adapter=told.adapter,
+        framework=told.framework,
+        models=told.models,
+        features={feature.value: support.value for feature, support in sorted(told.features.items())},
+        limits=told.limits,
+        config_digest=told.config_digest,
+    )

@@ -1,0 +1,38 @@
+"""Several at once, and no more than that."""
+
+import asyncio
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterable
+from typing import TypeVar
+
+T = TypeVar("T")
+
+
+async def for_each(items: AsyncIterator[T], work: Callable[[T], Awaitable[None]], *, limit: int) -> None:
+    """`work` on every item, `limit` at a time, items taken as places become free.
+
+    The first exception cancels what is going on, waits for it to end, and is raised as it is.
+    """
+    taking = asyncio.Lock()
+
+    async def worker() -> None:
+        while True:
+            async with taking:
+                try:
+                    item = await anext(items)
+                except StopAsyncIteration:
+                    return
+            await work(item)
+
+    workers = [asyncio.create_task(worker()) for _ in range(limit)]
+    try:
+        await asyncio.gather(*workers)
+    finally:
+        for each in workers:
+            each.cancel()
+        await asyncio.gather(*workers, return_exceptions=True)
+
+
+async def stream(items: Iterable[T]) -> AsyncIterator[T]:
+    """Items that are at hand, for `for_each`."""
+    for item in items:
+        yield item

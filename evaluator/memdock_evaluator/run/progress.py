@@ -1,0 +1,124 @@
+"""How far a run is: bars on a terminal, a line now and then elsewhere; rates and the time left in both."""
+
+import time
+from enum import StrEnum
+from typing import Protocol, Self
+
+from rich.console import Console
+from rich.progress import BarColumn, MofNCompleteColumn, Task, TaskID, TextColumn, TimeRemainingColumn
+from rich.progress import Progress as Bars
+from rich.text import Text
+
+_LINE_EVERY_S = 15.0
+
+
+class Work(StrEnum):
+    """What is counted."""
+
+    TURNS = "turns stored"
+    RETRIEVALS = "questions retrieved"
+    ANSWERS = "questions answered"
+    VERDICTS = "answers judged"
+
+
+class Progress(Protocol):
+    """Where a run tells how far it is."""
+
+    def expect(self, work: Work, total: int) -> None:
+        """How much there is to do."""
+
+    def advance(self, work: Work, done: int = 1) -> None:
+        """More of it is done."""
+
+    def say(self, line: str) -> None:
+        """A sentence for the user, above the bars."""
+
+    def __enter__(self) -> Self:
+        """Begins to show."""
+
+    def __exit__(self, *_: object) -> None:
+        """Shows the end."""
+
+
+def show_progress(console: Console) -> Progress:
+    """Bars where `console` is a terminal, else lines."""
+    return _BarProgress(console) if console.is_terminal else _LineProgress(console)
+
+
+class _Rate(TextColumn):
+    def __init__(self) -> None:
+        super().__init__("")
+
+    def render(self, task: Task) -> Text:
+        return Text(f"{task.speed or 0.0:,.1f}/s", style="dim")
+
+
+class _BarProgress:
+    def __init__(self, console: Console) -> None:
+        columns = (
+            TextColumn("{task.description:<20}"),
+            BarColumn(),
+            MofNCompleteColumn(),
+            _Rate(),
+            TimeRemainingColumn(),
+        )
+        self._bars = Bars(*columns, console=console)
+        self._tasks: dict[Work, TaskID] = {}
+
+    def expect(self, work: Work, total: int) -> None:
+        if total:
+            self._tasks[work] = self._bars.add_task(work.value, total=total)
+
+    def advance(self, work: Work, done: int = 1) -> None:
+        if work in self._tasks:
+            self._bars.advance(self._tasks[work], done)
+
+    def say(self, line: str) -> None:
+        self._bars.console.print(line, highlight=False)
+
+    def __enter__(self) -> Self:
+        self._bars.start()
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._bars.stop()
+
+
+class _LineProgress:
+    def __init__(self, console: Console) -> None:
+        self._console = console
+        self._total: dict[Work, int] = {}
+        self._done: dict[Work, int] = {}
+        self._started = self._said = time.monotonic()
+
+    def expect(self, work: Work, total: int) -> None:
+        if total:
+            self._total[work], self._done[work] = total, 0
+
+    def advance(self, work: Work, done: int = 1) -> None:
+        if work in self._total:
+            self._done[work] += done
+            if time.monotonic() - self._said >= _LINE_EVERY_S:
+                self._line()
+
+    def say(self, line: str) -> None:
+        self._console.print(line, highlight=False, soft_wrap=True)
+
+    def __enter__(self) -> Self:
+        self._started = self._said = time.monotonic()
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._line()
+
+    def _line(self) -> None:
+        self._said = time.monotonic()
+        elapsed_s = self._said - self._started
+        shown = (_state(work, self._done[work], total, elapsed_s) for work, total in self._total.items())
+        self.say(f"{elapsed_s:.0f} s: " + "; ".join(shown))
+
+
+def _state(work: Work, done: int, total: int, elapsed_s: float) -> str:
+    rate = done / elapsed_s if elapsed_s > 0 else 0.0
+    left = f", {(total - done) / rate:.0f} s left" if rate > 0 and done < total else ""
+    return f"{done}/{total} {work.value} ({rate:.1f}/s{left})"

@@ -1,0 +1,103 @@
+"""The rows of a unit: what each stage found out about a question, put together and scored."""
+
+from collections.abc import Iterator, Mapping
+from dataclasses import asdict, dataclass
+from typing import Any
+
+from memdock_evaluator.dataset import Dialogue, Question
+from memdock_evaluator.results.parts import Unit
+from memdock_evaluator.results.records import Answered, Blame, Judged, Recalled
+from memdock_evaluator.results.rows import Outcome, Row
+from memdock_evaluator.run.settling import Key, settled
+from memdock_evaluator.scores import retrieval_scores, token_f1
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RowMaker:
+    """`scores_retrieval`: the unit's system names the sources of its memories. `keeps_memories`: rows show them."""
+
+    unit: Unit
+    k: int
+    scores_retrieval: bool
+    keeps_memories: bool
+
+    def rows(
+        self,
+        dialogue: Dialogue,
+        recalled: Mapping[Key, Recalled],
+        answered: Mapping[Key, Answered],
+        judged: Mapping[Key, Judged],
+    ) -> Iterator[Row]:
+        """One row for each key of `recalled`; the later stages lack the keys that did not get so far."""
+        questions = {question.question_id: question for question in dialogue.questions}
+        for key, memories in recalled.items():
+            yield self._row(questions[key[0]], memories, answered.get(key), judged.get(key))
+
+    def _row(self, question: Question, recalled: Recalled, answered: Answered | None, judged: Judged | None) -> Row:
+        blame = _first_blame(recalled, answered, judged)
+        return Row(
+            system=self.unit.system,
+            language=self.unit.language,
+            dialogue_id=self.unit.dialogue_id,
+            question_id=question.question_id,
+            repeat=recalled.repeat,
+            axes=dict(question.axes),
+            abstention=question.abstention,
+            question=question.text,
+            references=question.references,
+            question_date=None if question.date is None else question.date.isoformat(),
+            evidence_sessions=question.evidence_sessions,
+            evidence_turns=question.evidence_turns,
+            outcome=Outcome.ANSWERED if blame is None else blame.outcome,
+            reason="" if blame is None else blame.reason,
+            detail="" if blame is None else blame.detail,
+            memories=recalled.memories if self.keeps_memories else (),
+            **self._scores(question, recalled),
+            **_answer(question, answered),
+            **_verdict(judged, blame),
+            tokens_estimated=bool((answered and answered.estimated) or (judged and judged.estimated)),
+        )
+
+    def _scores(self, question: Question, recalled: Recalled) -> dict[str, Any]:
+        if not self.scores_retrieval or question.abstention or recalled.blame is not None:
+            return {}
+        sources = [[(source.session_id, source.turn_id) for source in memory.sources] for memory in recalled.memories]
+        scores = retrieval_scores(sources, question.evidence_sessions, question.evidence_turns, self.k)
+        return {name: None if score is None else round(score, 6) for name, score in asdict(scores).items()}
+
+
+def _first_blame(recalled: Recalled, answered: Answered | None, judged: Judged | None) -> Blame | None:
+    """What kept the question from its answer; a judge that fails for good leaves an answer, unscored."""
+    if recalled.blame is not None:
+        return recalled.blame
+    if answered is not None and answered.blame is not None:
+        return answered.blame
+    return judged.blame if judged is not None and not settled(judged.blame) else None
+
+
+def _answer(question: Question, answered: Answered | None) -> dict[str, Any]:
+    if answered is None:
+        return {}
+    text = answered.answer
+    return {
+        "answer": text,
+        "abstained": answered.abstained,
+        "f1": None if text is None else round(token_f1(text, question.references), 6),
+        "context_tokens": answered.context_tokens,
+        "answer_input_tokens": answered.input_tokens,
+        "answer_output_tokens": answered.output_tokens,
+    }
+
+
+def _verdict(judged: Judged | None, blame: Blame | None) -> dict[str, Any]:
+    if blame is not None and blame.outcome is Outcome.SYSTEM_ERROR:
+        return {"correct": False}
+    if judged is None:
+        return {}
+    return {
+        "verdict": judged.label,
+        "correct": judged.correct,
+        "judge_note": judged.note if judged.blame is None else judged.blame.detail,
+        "judge_input_tokens": judged.input_tokens,
+        "judge_output_tokens": judged.output_tokens,
+    }

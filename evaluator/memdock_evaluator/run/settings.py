@@ -1,0 +1,76 @@
+"""What a run was asked to do, as one frozen object; `memdock_evaluator.cli` fills it from flags and environment."""
+
+import re
+from dataclasses import dataclass, field
+
+from memdock_evaluator.answer.endpoint import ModelSettings
+
+_BATCH = re.compile(r"batch:([1-9]\d{0,4})")
+OWN = "own"
+"""Stands for the bundled data in place of a path."""
+
+
+class SettingsError(ValueError):
+    """A run that cannot begin as asked; the message says what to change."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class DataSource:
+    """A data file, or `OWN`; `language` declares that of a file which does not say it itself."""
+
+    path: str
+    language: str | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class IngestUnit:
+    """How many turns go into one AddTurns: "pair", "turn", "session", or "batch:N" for N turns across sessions."""
+
+    name: str
+
+    def __post_init__(self) -> None:
+        if self.name not in ("pair", "turn", "session") and not _BATCH.fullmatch(self.name):
+            raise SettingsError(f"ingest unit {self.name!r}: give pair, turn, session, or batch:N such as batch:50")
+
+    @property
+    def batch_turns(self) -> int:
+        """N of "batch:N", else 0."""
+        match = _BATCH.fullmatch(self.name)
+        return int(match[1]) if match else 0
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RunSettings:
+    """A run. Times are in seconds; `languages` and `dialogues` select (empty: all).
+
+    `url` and `key` reach the gateway or a lone system; `systems` are names behind it, `baselines` names of
+    `baselines.BASELINES`. `concurrency` bounds the dialogues in work, `parallel_questions` the questions of each.
+    `patience_s` is how long a call into a system is tried again while the infrastructure fails. `command` is what the
+    manifest quotes, without secrets.
+    """
+
+    data: tuple[DataSource, ...]
+    out: str
+    systems: tuple[str, ...] = ()
+    baselines: tuple[str, ...] = ()
+    url: str = ""
+    key: str = field(default="", repr=False)
+    languages: tuple[str, ...] = ()
+    dialogues: tuple[str, ...] = ()
+    format: str | None = None
+    zone: str = "UTC"
+    k: int = 10
+    ingest_unit: IngestUnit = field(default_factory=lambda: IngestUnit(name="pair"))
+    repeats: int = 1
+    seed: int = 0
+    reference_time: bool = False
+    as_of: bool = False
+    keep: bool = False
+    answerer: ModelSettings = field(default_factory=ModelSettings)
+    judge: ModelSettings = field(default_factory=ModelSettings)
+    concurrency: int = 4
+    parallel_questions: int = 4
+    flush_timeout_s: float = 3600.0
+    call_timeout_s: float = 60.0
+    patience_s: float = 60.0
+    command: tuple[str, ...] = ()

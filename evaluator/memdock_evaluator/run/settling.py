@@ -1,0 +1,60 @@
+"""One stage of one unit, question by question: what earlier attempts settled is kept, the rest is done and written."""
+
+from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
+from typing import TypeAlias, TypeVar
+
+from memdock_evaluator.faults import Fault
+from memdock_evaluator.results.parts import Parts
+from memdock_evaluator.results.records import Answered, Blame, Judged, Kind, Recalled
+from memdock_evaluator.results.rows import Outcome
+from memdock_evaluator.run.parallel import for_each, stream
+
+Key: TypeAlias = tuple[str, int]
+"""A question's id and the repeat."""
+
+RecordT = TypeVar("RecordT", Recalled, Answered, Judged)
+
+
+def settled(blame: Blame | None) -> bool:
+    """Whether a stage need not be run again."""
+    return blame is None or blame.outcome is not Outcome.INFRASTRUCTURE_ERROR
+
+
+def blame_of(fault: Fault) -> Blame:
+    """A fault as the records keep it."""
+    return Blame(outcome=fault.outcome, reason=fault.reason, detail=fault.detail)
+
+
+def known(parts: Parts, kind: Kind[RecordT]) -> dict[Key, RecordT]:
+    """What earlier attempts settled; of a question's records the last one counts."""
+    records = {record.key: record for record in parts.read(kind)}
+    return {key: record for key, record in records.items() if settled(record.blame)}
+
+
+async def settle(
+    parts: Parts,
+    kind: Kind[RecordT],
+    keys: Sequence[Key],
+    ask: Callable[[Key], Awaitable[RecordT]],
+    *,
+    limit: int,
+) -> Mapping[Key, RecordT]:
+    """Asks for each key that is not settled yet, `limit` at a time, and writes what came as the stage's next part.
+
+    Also what came before an exception is written, so that a run that stops pays for no question twice.
+    """
+    done = known(parts, kind)
+    fresh: dict[Key, RecordT] = {}
+
+    async def one(key: Key) -> None:
+        fresh[key] = await ask(key)
+
+    try:
+        await for_each(stream(_missing(keys, done)), one, limit=limit)
+    finally:
+        parts.write(kind, [fresh[key] for key in sorted(fresh)])
+    return done | fresh
+
+
+def _missing(keys: Iterable[Key], done: Mapping[Key, object]) -> list[Key]:
+    return [key for key in keys if key not in done]
