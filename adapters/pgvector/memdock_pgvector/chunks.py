@@ -1,0 +1,112 @@
+"""From turns to chunks: a chunk is a user turn and the reply that follows it in its session, or a lone turn."""
+
+import secrets
+import time
+from collections import Counter
+from collections.abc import Sequence
+from dataclasses import dataclass
+from datetime import datetime
+from uuid import UUID
+
+from memdock.types import Turn
+from memdock_pgvector.terms import count_terms
+
+# An open user turn waits for its reply, but not while more turns than this of other sessions come in between.
+MAX_GAP = 32
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Chunk:
+    """What is embedded, searched and given back as one memory: one or two turns of one session, in order."""
+
+    id: UUID
+    turns: tuple[Turn, ...]
+
+    @property
+    def session_id(self) -> str:
+        """The session of all its turns."""
+        return self.turns[0].session_id
+
+    @property
+    def said_at(self) -> datetime | None:
+        """When its first turn with a time was said; `None`: unknown."""
+        return next((turn.time for turn in self.turns if turn.time is not None), None)
+
+    @property
+    def text(self) -> str:
+        """The whole of it: a line `speaker: text` a turn."""
+        return "\n".join(f"{speaker(turn)}: {turn.text}" for turn in self.turns)
+
+    @property
+    def terms(self) -> Counter[str]:
+        """The terms of the whole text."""
+        return count_terms(self.text)
+
+    def embedded_text(self, reply_chars: int) -> str:
+        """What the vector is made of: all that users said, and the first `reply_chars` characters of other turns."""
+        return "\n".join(
+            f"{speaker(turn)}: {turn.text if turn.role == 'user' else turn.text[:reply_chars]}" for turn in self.turns
+        )
+
+
+def speaker(turn: Turn) -> str:
+    """The speaker's name, or the role where there is none."""
+    return turn.name or turn.role
+
+
+def group_turns(turns: Sequence[Turn], *, final: bool) -> list[tuple[int, ...]]:
+    """Places of the turns of each chunk, in the order of their first turns.
+
+    Unless `final`, an opening turn that may yet be answered belongs to no group, and neither does what stands after it:
+    the groups cover a prefix of `turns`.
+    """
+    groups: list[tuple[int, ...]] = []
+    open_by_session: dict[str, int] = {}
+    for place, turn in enumerate(turns):
+        opened = open_by_session.pop(turn.session_id, None)
+        if opened is not None and place - opened - 1 <= MAX_GAP and _answers(turns[opened], turn):
+            groups.append((opened, place))
+            continue
+        if opened is not None:
+            groups.append((opened,))
+        if _opens(turn):
+            open_by_session[turn.session_id] = place
+        else:
+            groups.append((place,))
+    waiting = []
+    for place in open_by_session.values():
+        if final or len(turns) - place - 1 > MAX_GAP:
+            groups.append((place,))
+        else:
+            waiting.append(place)
+    return sorted(_prefix(groups, min(waiting, default=len(turns))))
+
+
+def _prefix(groups: list[tuple[int, ...]], end: int) -> list[tuple[int, ...]]:
+    """The groups before `end`, less those that reach over it, and all after the first of those."""
+    while (cut := min((group[0] for group in groups if group[0] < end <= group[-1]), default=end)) < end:
+        end = cut
+    return [group for group in groups if group[-1] < end]
+
+
+def _opens(turn: Turn) -> bool:
+    # A named speaker is a person, whatever the role: of two people either may begin.
+    return turn.role == "user" or (turn.role == "assistant" and bool(turn.name))
+
+
+def _answers(opening: Turn, turn: Turn) -> bool:
+    return {opening.role, turn.role} == {"user", "assistant"}
+
+
+def new_chunk_id() -> UUID:
+    """A UUID of version 7 (RFC 9562): 60 bits of nanoseconds first, so that later ids are greater in one process."""
+    global _last_ns
+    _last_ns = max(_last_ns + 1, time.time_ns())
+    ms, ns = divmod(_last_ns, 1_000_000)
+    # 20 bits for the nanoseconds inside the millisecond: 12 in `rand_a`, 8 at the head of `rand_b`.
+    high, low = ns >> 8, ns & 0xFF
+    value = ms << 80 | 0x7 << 76 | high << 64 | 0b10 << 62 | low << 54 | secrets.randbits(54)
+    return UUID(int=value)
+
+
+_last_ns = 0
