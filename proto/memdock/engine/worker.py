@@ -47,7 +47,8 @@ class Worker:
             space.wanted = False
             try:
                 async with self._places, space.lock:
-                    space.wanted |= await self._step(space)
+                    more = await self._step(space)
+                space.wanted = space.wanted or more  # a wake during the step has set it meanwhile
                 pause_s = _FIRST_PAUSE_S
             except Exception as fault:  # noqa: BLE001 - the ledger is away: the turns wait for it, not for a new start
                 log_fault("ledger_failed", fault)
