@@ -105,7 +105,8 @@ def grpc_server(
     """A server, not yet started, and the port that it is bound to; `address` is `host:port`, port 0 a free one.
 
     Raises `OSError` naming the address when it cannot be bound, and `ValueError` when `tls` cannot be used. To be
-    called inside the event loop that will serve.
+    called inside the event loop that will serve; a server that was started must be stopped before that loop ends, or
+    the process never does.
     """
     limits = limits or Limits()
     face = GrpcFace(service, limits=limits, admit=admit, observe=observe)
