@@ -2,15 +2,32 @@
 
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Mapping, Sequence
+from pathlib import Path
 
 import orjson
 
 from memdock_evaluator.intervals import percentile
+from memdock_evaluator.results.folder import Folder
 from memdock_evaluator.results.manifest import Manifest
 from memdock_evaluator.results.rows import Outcome, Row, Timing
 from memdock_evaluator.summary.caveats import caveats, offline, rankable
 from memdock_evaluator.summary.figures import delete_info, figures
 from memdock_evaluator.summary.shape import Figures, LanguageSummary, Latency, Summary, SystemSummary, Tokens
+from memdock_evaluator.summary.source import read_run
+
+SUMMARY = "summary.json"
+
+
+def write_summary(run_dir: Path | str) -> Summary:
+    """Sum up the run in a folder (a path or a URL) and write its `summary.json`.
+
+    Raises `RunFilesError`, `ManifestError` or `FolderError`.
+    """
+    folder = Folder(str(run_dir))
+    run = read_run(folder)
+    summary = summarise(run.rows, run.timings, run.manifest)
+    folder.write(SUMMARY, to_json(summary))
+    return summary
 
 
 def summarise(rows: Iterable[Row], timings: Iterable[Timing], manifest: Manifest) -> Summary:

@@ -1,0 +1,54 @@
+"""The three files of a run that a summary and a report are made of."""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import TypeVar
+
+from memdock_evaluator.results.finalise import MANIFEST, OUTCOMES, TIMINGS
+from memdock_evaluator.results.folder import Folder
+from memdock_evaluator.results.manifest import Manifest
+from memdock_evaluator.results.rows import Row, RowError, Timing
+
+Found = TypeVar("Found", Row, Timing)
+
+
+class RunFilesError(ValueError):
+    """A folder that holds no readable run; the message names the file, the line and what to do."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RunFiles:
+    """All of a run's rows and timings, in memory."""
+
+    rows: tuple[Row, ...]
+    timings: tuple[Timing, ...]
+    manifest: Manifest
+
+
+def read_run(folder: Folder) -> RunFiles:
+    """Read a run's files; raises `RunFilesError`, and `ManifestError` for a manifest of another version."""
+    manifest = Manifest.from_json(_content(folder, MANIFEST), place=f"{folder.address}/{MANIFEST}")
+    rows = _lines(folder, OUTCOMES, Row.from_json)
+    if not rows:
+        raise RunFilesError(f"{folder.address}/{OUTCOMES} is empty: {_REMEDY}")
+    return RunFiles(rows=rows, timings=_lines(folder, TIMINGS, Timing.from_json), manifest=manifest)
+
+
+def _lines(folder: Folder, name: str, read: Callable[[bytes], Found]) -> tuple[Found, ...]:
+    found = []
+    for number, line in enumerate(_content(folder, name).splitlines(), start=1):
+        try:
+            found.append(read(line))
+        except RowError as error:
+            raise RunFilesError(f"{folder.address}/{name}, line {number}: {error}") from error
+    return tuple(found)
+
+
+def _content(folder: Folder, name: str) -> bytes:
+    content = folder.read(name)
+    if content is None:
+        raise RunFilesError(f"{folder.address}/{name} is not there: {_REMEDY}")
+    return content
+
+
+_REMEDY = "finish the run first (memdock-eval run)"

@@ -1,0 +1,216 @@
+"""The report as a document: whole, accessible in its structure, with nothing in it that data could break or leak."""
+
+import json
+import re
+from collections import Counter
+from dataclasses import replace
+from html.parser import HTMLParser
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from memdock_evaluator.report import write_report
+from memdock_evaluator.report.explorer import MEMORY_CHARACTERS, as_script, explorer
+from memdock_evaluator.results.manifest import ManifestError
+from memdock_evaluator.results.rows import MemorySource, Outcome, RetrievedMemory
+from memdock_evaluator.summary import RunFilesError, write_summary
+from support.synthetic_rows import HOSTILE, a_row, a_run
+
+
+class Document(HTMLParser):
+    """Elements with their attributes, and the text of each in order."""
+
+    def __init__(self, html: str) -> None:
+        super().__init__()
+        self.elements: list[tuple[str, dict[str, str]]] = []
+        self.texts: list[str] = []
+        self.scripts: list[str] = []
+        self.feed(html)
+
+    def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
+        self.elements.append((tag, {name: value or "" for name, value in attrs}))
+
+    def handle_data(self, data: str) -> None:
+        if self.cdata_elem == "script":
+            self.scripts.append(data)
+        elif data.strip():
+            self.texts.append(" ".join(data.split()))
+
+    def of(self, tag: str) -> list[dict[str, str]]:
+        return [attributes for name, attributes in self.elements if name == tag]
+
+    @property
+    def text(self) -> str:
+        return " ".join(self.texts)
+
+
+@pytest.fixture(scope="module")
+def html(tmp_path_factory: pytest.TempPathFactory) -> str:
+    folder = a_run(offline=True, hostile=True).write(tmp_path_factory.mktemp("run"))
+    write_report(folder)
+    return (folder / "report.html").read_text(encoding="utf-8")
+
+
+@pytest.fixture(scope="module")
+def page(html: str) -> Document:
+    return Document(html)
+
+
+def embedded(page: Document) -> Any:
+    return json.loads(page.scripts[0])
+
+
+def test_the_page_needs_nothing_but_itself(html: str, page: Document) -> None:
+    fetched = [
+        value
+        for tag, attributes in page.elements
+        for name, value in attributes.items()
+        if name in ("src", "href", "srcset", "action", "data", "poster") and not value.startswith("#")
+    ]
+    assert fetched == ["data:,"]
+    assert not re.search(r"@import|url\(|@font-face", html.split("</style>")[0])
+    assert "default-src 'none'" in html
+
+
+def test_hostile_text_stays_text(html: str, page: Document) -> None:
+    count = Counter(tag for tag, _ in page.elements)
+    assert count["script"] == 2
+    assert count["img"] == 0
+    assert "<script>window.broken" not in html
+    assert any(HOSTILE in text for text in embedded(page)["texts"])
+
+
+def test_json_in_a_script_has_no_character_that_ends_it() -> None:
+    data = {"text": "</script><!--<script> & \u2028 \u2029"}
+    written = as_script(data)
+    assert not set("<>&\u2028\u2029") & set(written)
+    assert json.loads(written) == data
+
+
+def test_a_reader_that_cannot_see_finds_its_way(page: Document) -> None:
+    ids = [attributes["id"] for _, attributes in page.elements if "id" in attributes]
+    assert len(ids) == len(set(ids))
+    targets = [link["href"][1:] for link in page.of("a")]
+    labels = [attributes["aria-labelledby"] for _, attributes in page.elements if "aria-labelledby" in attributes]
+    assert {*targets, *labels} <= set(ids)
+    count = Counter(tag for tag, _ in page.elements)
+    assert count["h1"] == count["main"] == 1
+    assert count["table"] == count["caption"] > 5
+    assert all(cell.get("scope") for cell in page.of("th"))
+    assert page.of("html") == [{"lang": "en"}]
+    assert all(drawing.get("aria-label") for drawing in page.of("svg"))
+
+
+def test_the_headline_shows_figures_intervals_and_baselines(page: Document) -> None:
+    assert page.text.count("baseline") > 4
+    drawn = [drawing["aria-label"] for drawing in page.of("svg")]
+    assert "66.0 per cent, 95 per cent interval 61.8 to 70.2" in drawn
+    assert "11.8 per cent, no interval" in drawn
+    reach = next(line for line in page.of("line") if line["class"] == "reach")
+    assert float(reach["x1"][:-1]) == pytest.approx(61.8, abs=0.1)
+    assert float(reach["x2"][:-1]) == pytest.approx(70.2, abs=0.1)
+
+
+def test_offline_figures_say_so_and_the_slices_open_on_what_is_real(page: Document) -> None:
+    assert page.text.count("offline rule") > 6
+    assert "no measure of answer quality" in page.text
+    checked = [choice["value"] for choice in page.of("input") if "checked" in choice]
+    assert checked == ["recall_at_k"]
+
+
+def test_with_models_nothing_is_called_offline(tmp_path: Path) -> None:
+    folder = a_run().write(tmp_path)
+    write_report(folder)
+    page = Document((folder / "report.html").read_text(encoding="utf-8"))
+    assert "offline" not in page.text
+    assert [choice["value"] for choice in page.of("input") if "checked" in choice] == ["judge_accuracy"]
+    assert "gpt-4.1-mini" in page.text
+
+
+def test_every_row_is_in_the_explorer(page: Document) -> None:
+    data = embedded(page)
+    assert len(data["rows"]) == len(a_run().rows)
+    assert [row["system"] for row in data["rows"]][::204] == [
+        "rag-dense",
+        "rag-hybrid",
+        "constant-refusal",
+        "full-context",
+    ]
+    results = Counter(row["result"] for row in data["rows"] if row["system"] == "rag-dense" and row["language"] == "en")
+    assert results == {"right": 66, "wrong": 33, "unscored": 1, "system error": 1, "infrastructure error": 1}
+    assert data["axes"][1]["values"][0] == "StaticUser"
+
+
+def test_a_memory_is_marked_by_what_it_covers_and_cut_when_long() -> None:
+    def memory(rank: int, session: str, turn: str) -> RetrievedMemory:
+        source = MemorySource(session_id=session, turn_id=turn)
+        return RetrievedMemory(rank=rank, kind="turns", text="x" * 1000, score=None, time=None, sources=(source,))
+
+    row = a_row(memories=(memory(1, "s9", "s9-t0"), memory(2, "s1", "s1-t4"), memory(3, "s1", "s1-t0")))
+    data = explorer([row], ["rag-dense"])
+    memories = data["rows"][0]["memories"]
+    assert [each["hit"] for each in memories] == ["", "session", "turn"]
+    assert [each["cut"] for each in memories] == [1000 - MEMORY_CHARACTERS] * 3
+    assert data["texts"].count("x" * MEMORY_CHARACTERS) == 1
+
+
+def test_an_error_shows_its_reason() -> None:
+    row = a_row(outcome=Outcome.SYSTEM_ERROR, reason="INTERNAL", detail="the store is gone", answer=None, correct=False)
+    (entry,) = explorer([row], ["rag-dense"])["rows"]
+    assert (entry["result"], entry["reason"], entry["detail"]) == ("system error", "INTERNAL", "the store is gone")
+    assert entry["answer"] is None
+
+
+def test_the_same_run_gives_the_same_page(tmp_path: Path, html: str) -> None:
+    folder = a_run(offline=True, hostile=True).write(tmp_path)
+    write_report(folder)
+    assert (folder / "report.html").read_text(encoding="utf-8") == html
+
+
+def test_a_summary_is_written_beside_it(tmp_path: Path) -> None:
+    folder = a_run().write(tmp_path)
+    summary = write_summary(folder)
+    assert json.loads((folder / "summary.json").read_bytes()) == summary
+    assert sorted(path.name for path in folder.iterdir()) == [
+        "manifest.json",
+        "outcomes.jsonl",
+        "summary.json",
+        "timings.jsonl",
+    ]
+
+
+def test_a_system_without_rows_is_still_described(tmp_path: Path) -> None:
+    run = a_run()
+    rows = tuple(row for row in run.rows if row.system == "rag-dense")
+    folder = replace(run, rows=rows, timings=()).write(tmp_path)
+    write_report(folder)
+    assert "rag-hybrid" in Document((folder / "report.html").read_text(encoding="utf-8")).text
+
+
+@pytest.mark.parametrize(
+    ("name", "content", "message"),
+    [
+        ("outcomes.jsonl", None, r"outcomes.jsonl is not there: finish the run first"),
+        ("outcomes.jsonl", b"", r"outcomes.jsonl is empty"),
+        ("outcomes.jsonl", b'{"system": "x"}\n', r"outcomes.jsonl, line 1: language: Field required"),
+        ("timings.jsonl", b"nonsense\n", r"timings.jsonl, line 1: the line: "),
+    ],
+)
+def test_a_folder_without_a_readable_run_says_what_is_wrong(
+    tmp_path: Path, name: str, content: bytes | None, message: str
+) -> None:
+    folder = a_run(dialogues=1).write(tmp_path)
+    (folder / name).unlink()
+    if content is not None:
+        (folder / name).write_bytes(content)
+    with pytest.raises(RunFilesError, match=message):
+        write_report(folder)
+    assert not (folder / "report.html").exists()
+
+
+def test_a_manifest_of_another_version_is_refused(tmp_path: Path) -> None:
+    folder = a_run(dialogues=1).write(tmp_path)
+    (folder / "manifest.json").write_text("{}")
+    with pytest.raises(ManifestError, match="Field required"):
+        write_report(folder)
