@@ -33,6 +33,11 @@ class RunEnd:
     stopped: str = ""
 
     @property
+    def expected(self) -> int:
+        """Rows that there will be."""
+        return sum(each.coverage.expected for each in self.manifest.totals.values())
+
+    @property
     def unanswered(self) -> int:
         """Questions without a row, or with one that is to be asked again."""
         found = (each.coverage for each in self.manifest.totals.values())

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from importlib.metadata import version
 
 from memdock.client import AsyncClient, connect_async
-from memdock.errors import MemdockError
+from memdock.errors import MemdockError, NotFoundError, PermissionDeniedError, UnauthenticatedError
 from memdock.types import Feature, Support
 from memdock_evaluator.answer.answerer import Answerer
 from memdock_evaluator.answer.judge import Judge
@@ -91,6 +91,10 @@ async def _described(client: AsyncClient, name: str, settings: RunSettings) -> M
     """Asks a system what it is, and refuses what the run would ask of it in vain."""
     try:
         description = await client.describe()
+    except NotFoundError as failure:
+        raise SettingsError(f"{settings.url} has no memory system {name!r}{await _others(client)}") from failure
+    except (UnauthenticatedError, PermissionDeniedError) as failure:
+        raise SettingsError(f"{settings.url} refuses the key: {failure.message} (--key-file, --key)") from failure
     except MemdockError as failure:
         raise RunStoppedError(
             f"memory system {name} at {settings.url} cannot be used: {failure.message} ({failure.reason})"
@@ -104,6 +108,14 @@ async def _described(client: AsyncClient, name: str, settings: RunSettings) -> M
             "leave out --reference-time, or that system"
         )
     return system
+
+
+async def _others(client: AsyncClient) -> str:
+    """The names that a gateway does have; a lone system knows no such call."""
+    try:
+        return f": it has {', '.join(each.system for each in await client.list_systems())}"
+    except MemdockError:
+        return ""
 
 
 def _facts(system: MemorySystem) -> SystemFacts:

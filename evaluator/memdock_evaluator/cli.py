@@ -1,0 +1,56 @@
+"""`memdock-eval`: each command is loaded when it is called for, so that the others' packages cost it nothing."""
+
+from collections.abc import Mapping
+from importlib import import_module
+from importlib.metadata import version
+from types import MappingProxyType
+
+import click
+
+COMMANDS: Mapping[str, tuple[str, str]] = MappingProxyType(
+    {
+        "demo": (
+            "memdock_evaluator.demo:demo",
+            "Evaluate the reference memory on the bundled data.",
+        ),
+        "run": ("memdock_evaluator.run.command:run", "Evaluate memory systems on conversations."),
+        "report": ("memdock_evaluator.report_command:report", "Write summary.json and report.html of a run anew."),
+        "dataset": ("memdock_evaluator.dataset.cli:dataset", "Look into data files, check and convert them."),
+    }
+)
+"""Name -> where the command is, and a line on it."""
+
+
+class Commands(click.Group):
+    """A group that imports a command when it is run, not when it is listed."""
+
+    def list_commands(self, ctx: click.Context) -> list[str]:  # noqa: ARG002 - click's
+        """In the order in which one would use them."""
+        return list(COMMANDS)
+
+    def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:  # noqa: ARG002 - click's
+        """The command itself; `None` where there is none of that name."""
+        if cmd_name not in COMMANDS:
+            return None
+        module, name = COMMANDS[cmd_name][0].split(":")
+        command = getattr(import_module(module), name)
+        assert isinstance(command, click.Command)
+        return command
+
+    def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:  # noqa: ARG002 - click's
+        """The names with their lines."""
+        with formatter.section("Commands"):
+            formatter.write_dl([(name, line) for name, (_, line) in COMMANDS.items()])
+
+
+@click.group(cls=Commands, context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 110})
+@click.version_option(version("memdock-evaluator"), prog_name="memdock-eval")
+def main() -> None:
+    """Evaluate memory systems for conversations through the Memdock protocol.
+
+    \b
+    Begin with
+      memdock-eval demo            a whole evaluation on this machine, minutes
+      memdock-eval run --help      your own system, your own models
+      memdock-eval dataset --help  your own data
+    """

@@ -1,0 +1,180 @@
+"""`memdock-eval run`: flags and environment into settings, the end of the run into sentences and an exit code."""
+
+import asyncio
+import os
+import sys
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+import click
+from rich.console import Console
+
+from memdock_evaluator.answer.endpoint import ModelEndpoint, ModelSettings
+from memdock_evaluator.answer.prompts import PromptError
+from memdock_evaluator.dataset import DatasetError
+from memdock_evaluator.faults import RunStoppedError
+from memdock_evaluator.report.report import write_report
+from memdock_evaluator.results.folder import FolderError
+from memdock_evaluator.results.manifest import ManifestError
+from memdock_evaluator.results.parts import PartError
+from memdock_evaluator.run.evaluation import RunEnd, evaluate
+from memdock_evaluator.run.options import how_options, model_options, pace_options, what_options
+from memdock_evaluator.run.settings import OWN, DataSource, RunSettings, SettingsError
+from memdock_evaluator.summary import print_summary, write_summary
+
+_PREFIX = "MEMDOCK_EVAL_"
+_SECRETS = ("--key", "--answer-key", "--judge-key")
+_AGAIN = "the same command goes on from here"
+
+
+@click.command("run")
+@what_options
+@how_options
+@model_options
+@pace_options
+@click.pass_context
+def run(context: click.Context, /, **given: Any) -> None:
+    """Evaluate memory systems on conversations, and write DIR.
+
+    Every dialogue is stored in a space of its own, turn by turn with its times; then each question is asked, answered
+    from what the system retrieved, and judged. DIR gets manifest.json, outcomes.jsonl, timings.jsonl, summary.json and
+    report.html. A run that was stopped or killed goes on when the same command is given again.
+
+    \b
+    Two systems behind a gateway, on the bundled data, without a model:
+      memdock-eval run --url grpc://127.0.0.1:7450 --key-file key.txt \\
+        --system rag-dense --system rag-hybrid --data own --out runs/first
+    \b
+    RUMBA, answered and judged by models of yours:
+      export MEMDOCK_EVAL_ANSWER_URL=https://api.openai.com/v1 MEMDOCK_EVAL_ANSWER_MODEL=gpt-4.1-mini
+      export MEMDOCK_EVAL_ANSWER_KEY=... MEMDOCK_EVAL_JUDGE_URL=... MEMDOCK_EVAL_JUDGE_MODEL=...
+      memdock-eval run --url grpc://127.0.0.1:7450 --key-file key.txt --system rag-hybrid \\
+        --baseline full-context --baseline oracle --data ru=rumba_ru.jsonl --data en=rumba_en.jsonl --out runs/rumba
+    \b
+    A system that speaks the protocol itself needs no gateway; a baseline needs no system:
+      memdock-eval run --url http://127.0.0.1:8080 --system my-memory --data my.jsonl --out runs/mine
+      memdock-eval run --baseline oracle --baseline refusal --data own --language ru --out runs/bounds
+
+    Exit code 0: complete; 1: incomplete or failed, the message says why; 2: the command line is wrong.
+    """
+    _refuse_unknown_variables(context)
+    try:
+        settings = _settings(given)
+        end = asyncio.run(evaluate(settings, Console(stderr=True)))
+    except (SettingsError, PromptError, ManifestError) as error:
+        raise click.UsageError(str(error)) from error
+    except (DatasetError, FolderError, PartError, RunStoppedError) as error:
+        raise click.ClickException(str(error)) from error
+    except KeyboardInterrupt as error:
+        raise click.ClickException(f"interrupted; {_AGAIN}") from error
+    _tell(end, settings.out)
+
+
+def without_secrets(words: Sequence[str]) -> tuple[str, ...]:
+    """A command line with "***" for every key that was typed."""
+    shown: list[str] = []
+    for word in words:
+        flag, equals, _ = word.partition("=")
+        if shown and shown[-1] in _SECRETS:
+            shown.append("***")
+        elif equals and flag in _SECRETS:
+            shown.append(f"{flag}=***")
+        else:
+            shown.append(word)
+    return tuple(shown)
+
+
+def _tell(end: RunEnd, out: str) -> None:
+    if end.has_rows:
+        print_summary(write_summary(out), Console())
+        write_report(out)
+        click.echo(f"{end.expected} rows; open {out}/report.html")
+    if not end.complete:
+        raise click.ClickException(f"{_unfinished(end)}; {_AGAIN}")
+
+
+def _unfinished(end: RunEnd) -> str:
+    found = [end.stopped] if end.stopped else []
+    if end.unanswered:
+        found.append(f"{end.unanswered} of {end.expected} questions have no outcome yet{_why(end)}")
+    if end.spaces_not_reset and not end.stopped:
+        found.append(f"{len(end.spaces_not_reset)} spaces could not be reset ({', '.join(end.spaces_not_reset[:3])})")
+    return "; ".join(found)
+
+
+def _why(end: RunEnd) -> str:
+    failed = sum(each.coverage.infrastructure_error for each in end.manifest.totals.values())
+    return f" ({failed} for want of infrastructure: their rows say why)" if failed else ""
+
+
+def _settings(given: dict[str, Any]) -> RunSettings:
+    plain = {
+        name: given[name]
+        for name in (
+            *("url", "systems", "baselines", "languages", "dialogues", "zone", "out"),
+            *("k", "ingest_unit", "repeats", "seed", "reference_time", "as_of", "keep"),
+            *("concurrency", "parallel_questions"),
+        )
+    }
+    return RunSettings(
+        **plain,
+        key=_secret(given["key"], given["key_file"]),
+        data=tuple(map(_source, given["data"])),
+        format=given["format_"],
+        answerer=ModelSettings(endpoint=_endpoint("answer", given), prompt=str(given["answer_prompt"] or "")),
+        judge=ModelSettings(
+            endpoint=_endpoint("judge", given),
+            prompt=str(given["judge_prompt"] or ""),
+            rubric=str(given["rubric"] or ""),
+            form=given["judge_form"],
+        ),
+        flush_timeout_s=given["flush_timeout"],
+        call_timeout_s=given["call_timeout"],
+        patience_s=given["patience"],
+        command=without_secrets(("memdock-eval", *sys.argv[1:])),
+    )
+
+
+def _source(written: str) -> DataSource:
+    language, equals, path = written.partition("=")
+    declared = bool(equals) and language.isalpha() and len(language) <= 3
+    source = DataSource(path=path, language=language.lower()) if declared else DataSource(path=written)
+    if source.path != OWN and not Path(source.path).is_file():
+        raise SettingsError(f"--data {written}: there is no file {source.path}")
+    return source
+
+
+def _endpoint(purpose: str, given: dict[str, Any]) -> ModelEndpoint | None:
+    url, model = given[f"{purpose}_url"], given[f"{purpose}_model"]
+    if not url and not model:
+        return None
+    if not url.startswith(("http://", "https://")):
+        raise SettingsError(f"--{purpose}-url {url!r}: give the endpoint's address, such as https://host/v1")
+    if not model:
+        raise SettingsError(f"--{purpose}-model is missing: name a model of {url}")
+    return ModelEndpoint(
+        purpose=purpose,
+        url=url,
+        model=model,
+        key=_secret(given[f"{purpose}_key"], given[f"{purpose}_key_file"]),
+        timeout_s=given["model_timeout"],
+        concurrency=given["model_concurrency"],
+    )
+
+
+def _secret(typed: str, file: Path | None) -> str:
+    if typed or file is None:
+        return typed.strip()
+    try:
+        return file.read_text().strip()
+    except (OSError, UnicodeDecodeError) as error:
+        raise SettingsError(f"{file}: the key cannot be read from it") from error
+
+
+def _refuse_unknown_variables(context: click.Context) -> None:
+    """A variable that is misspelt must not turn into a default."""
+    known = {parameter.envvar for parameter in context.command.params if isinstance(parameter.envvar, str)}
+    unknown = sorted(name for name in os.environ if name.startswith(_PREFIX) and name not in known)
+    if unknown:
+        raise click.UsageError(f"there is no setting {unknown[0]}: known are {', '.join(sorted(known))}")

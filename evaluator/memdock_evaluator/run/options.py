@@ -1,0 +1,219 @@
+"""The options of `memdock-eval run`, in the groups in which its help shows them."""
+
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any, TypeAlias
+
+import click
+
+from memdock_evaluator.baselines import BASELINES
+from memdock_evaluator.dataset.formats import FORMATS
+from memdock_evaluator.run.settings import IngestUnit, SettingsError
+
+Decorator: TypeAlias = Callable[[Callable[..., Any]], Callable[..., Any]]
+
+_FILE = click.Path(dir_okay=False, path_type=Path)
+_COUNT = click.IntRange(min=1)
+_SECONDS = click.FloatRange(min=0)
+
+
+def _ingest_unit(_: click.Context, __: click.Parameter, written: str) -> IngestUnit:
+    try:
+        return IngestUnit(name=written)
+    except SettingsError as error:
+        raise click.BadParameter(str(error)) from error
+
+
+def _languages(_: click.Context, __: click.Parameter, written: tuple[str, ...]) -> tuple[str, ...]:
+    """ "ru,en" and repeated options are the same."""
+    codes = [code.strip().lower() for each in written for code in each.split(",")]
+    if not all(code.isalpha() for code in codes):
+        raise click.BadParameter(f"{','.join(written)!r} must be language codes such as ru or ru,en")
+    return tuple(dict.fromkeys(codes))
+
+
+def _grouped(*options: Decorator) -> Decorator:
+    def decorate(command: Callable[..., Any]) -> Callable[..., Any]:
+        for option in reversed(options):
+            command = option(command)
+        return command
+
+    return decorate
+
+
+what_options = _grouped(
+    click.option(
+        "--url",
+        envvar="MEMDOCK_EVAL_URL",
+        default="",
+        metavar="URL",
+        help="The gateway, or one system alone: grpc://host:port or http://host:port.",
+    ),
+    click.option(
+        "--key",
+        envvar="MEMDOCK_EVAL_KEY",
+        default="",
+        metavar="KEY",
+        help="Its key; better in the environment or in a file than typed.",
+    ),
+    click.option("--key-file", envvar="MEMDOCK_EVAL_KEY_FILE", type=_FILE, help="A file that holds the key."),
+    click.option(
+        "--system", "systems", multiple=True, metavar="NAME", help="A memory system to evaluate; may be repeated."
+    ),
+    click.option(
+        "--baseline",
+        "baselines",
+        multiple=True,
+        type=click.Choice(list(BASELINES)),
+        help="Evaluate without a memory system; may be repeated.",
+    ),
+    click.option(
+        "--data",
+        multiple=True,
+        required=True,
+        metavar="[LANG=]PATH",
+        help='A data file; may be repeated; "own" is the bundled data.',
+    ),
+    click.option(
+        "--language",
+        "languages",
+        multiple=True,
+        callback=_languages,
+        metavar="CODES",
+        help="Only these languages, such as ru,en.  [default: all]",
+    ),
+    click.option(
+        "--dialogue",
+        "dialogues",
+        multiple=True,
+        metavar="ID",
+        help="Only this dialogue; may be repeated.  [default: all]",
+    ),
+    click.option(
+        "--format",
+        "format_",
+        type=click.Choice([known.name for known in FORMATS]),
+        help="Format of the files.  [default: found from the first record]",
+    ),
+    click.option("--zone", metavar="ZONE", default="UTC", show_default=True, help="IANA zone of times without one."),
+    click.option(
+        "--out",
+        required=True,
+        metavar="DIR",
+        help="Folder of the results, or an address such as s3://bucket/run. A run that was stopped "
+        "goes on in its folder.",
+    ),
+)
+
+how_options = _grouped(
+    click.option("--k", type=_COUNT, metavar="N", default=10, show_default=True, help="Memories a question."),
+    click.option(
+        "--ingest-unit",
+        metavar="UNIT",
+        default="pair",
+        show_default=True,
+        callback=_ingest_unit,
+        help="Turns a request: pair, turn, session or batch:N.",
+    ),
+    click.option(
+        "--repeats", type=_COUNT, metavar="N", default=1, show_default=True, help="How often each question is asked."
+    ),
+    click.option(
+        "--seed", type=click.IntRange(min=0), metavar="N", default=0, show_default=True, help="Seed of the models."
+    ),
+    click.option(
+        "--reference-time", is_flag=True, help="Tell the systems the question's date, not the answer model alone."
+    ),
+    click.option("--as-of", is_flag=True, help="Ask each question when only what had been said by its date is stored."),
+    click.option("--keep", is_flag=True, help="Leave the run's spaces filled at the end."),
+)
+
+model_options = _grouped(
+    click.option(
+        "--answer-url",
+        envvar="MEMDOCK_EVAL_ANSWER_URL",
+        default="",
+        metavar="URL",
+        help="OpenAI-style endpoint that answers, such as https://api.openai.com/v1.  [default: "
+        "offline-extractive, no measure of answer quality]",
+    ),
+    click.option("--answer-model", envvar="MEMDOCK_EVAL_ANSWER_MODEL", default="", metavar="NAME", help="Its model."),
+    click.option("--answer-key", envvar="MEMDOCK_EVAL_ANSWER_KEY", default="", metavar="KEY", help="Its key."),
+    click.option(
+        "--answer-key-file", envvar="MEMDOCK_EVAL_ANSWER_KEY_FILE", type=_FILE, help="A file that holds its key."
+    ),
+    click.option("--answer-prompt", type=_FILE, help="Your prompt in place of the bundled one of each language."),
+    click.option(
+        "--judge-url",
+        envvar="MEMDOCK_EVAL_JUDGE_URL",
+        default="",
+        metavar="URL",
+        help="OpenAI-style endpoint that judges.  [default: offline-overlap, no measure of answer quality]",
+    ),
+    click.option("--judge-model", envvar="MEMDOCK_EVAL_JUDGE_MODEL", default="", metavar="NAME", help="Its model."),
+    click.option("--judge-key", envvar="MEMDOCK_EVAL_JUDGE_KEY", default="", metavar="KEY", help="Its key."),
+    click.option(
+        "--judge-key-file", envvar="MEMDOCK_EVAL_JUDGE_KEY_FILE", type=_FILE, help="A file that holds its key."
+    ),
+    click.option(
+        "--judge-form",
+        type=click.Choice(["json", "pollux"]),
+        default="json",
+        show_default=True,
+        help="What the judge reads and writes: any chat model's, or POLLUX's own form.",
+    ),
+    click.option("--judge-prompt", type=_FILE, help="Your prompt in place of the bundled one."),
+    click.option("--rubric", type=_FILE, help="Your rubric in place of the bundled one."),
+)
+
+pace_options = _grouped(
+    click.option("--concurrency", type=_COUNT, metavar="N", default=4, show_default=True, help="Dialogues at once."),
+    click.option(
+        "--parallel-questions",
+        type=_COUNT,
+        metavar="N",
+        default=4,
+        show_default=True,
+        help="Questions of a dialogue at once.",
+    ),
+    click.option(
+        "--model-concurrency",
+        type=_COUNT,
+        metavar="N",
+        default=8,
+        show_default=True,
+        help="Calls of an endpoint at once.",
+    ),
+    click.option(
+        "--model-timeout",
+        type=_SECONDS,
+        metavar="SECONDS",
+        default=120.0,
+        show_default=True,
+        help="Seconds until a model's call is tried again.",
+    ),
+    click.option(
+        "--call-timeout",
+        type=_SECONDS,
+        metavar="SECONDS",
+        default=60.0,
+        show_default=True,
+        help="Seconds for a call into a system.",
+    ),
+    click.option(
+        "--flush-timeout",
+        type=_SECONDS,
+        metavar="SECONDS",
+        default=3600.0,
+        show_default=True,
+        help="Seconds for a system to make a dialogue searchable.",
+    ),
+    click.option(
+        "--patience",
+        type=_SECONDS,
+        metavar="SECONDS",
+        default=60.0,
+        show_default=True,
+        help="Seconds for which a call into a system is tried again while it cannot be reached or is busy.",
+    ),
+)
