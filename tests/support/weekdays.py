@@ -44,7 +44,7 @@ _EN_DATES = (
     rf"{_EN_MONTH} (?P<day>\d{{1,2}})(?:st|nd|rd|th)?(?:,? (?P<year>\d{{4}}))?",
     rf"(?:the )?(?P<day>\d{{1,2}})(?:st|nd|rd|th)?(?: of)? {_EN_MONTH}(?:,? (?P<year>\d{{4}}))?",
 )
-_GAP = r"(?: года)?[\s,(–—-]{1,4}(?:an? |the |это |был[аои]? |в |во |on |is |was |it's )?"
+_GAP = r"(?: года)?[\s,(–—-]{1,4}(?:(?:это|был[аои]?|в|во|a|the|on|is|was|it's) ){0,2}"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -62,6 +62,13 @@ class Mention:
         years = [self.year] if self.year else [near.year - 1, near.year, near.year + 1]
         dates = [date(year, self.month, self.day) for year in years]
         return min(dates, key=lambda each: abs(each - near)).weekday() == self.weekday
+
+
+def weekdays(text: str, language: str) -> Iterator[int]:
+    """Every weekday that is named at all (0 is Monday)."""
+    for place, name in enumerate(_RU_DAYS if language == "ru" else _EN_DAYS):
+        if re.search(rf"\b{name}", text.lower()):
+            yield place
 
 
 def mentions(text: str, language: str) -> Iterator[Mention]:
