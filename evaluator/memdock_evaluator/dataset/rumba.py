@@ -2,7 +2,7 @@
 
 from memdock_evaluator.dataset import taxonomy
 from memdock_evaluator.dataset.notes import Notes
-from memdock_evaluator.dataset.shapes import Filled, Label, Shape, Texts
+from memdock_evaluator.dataset.shapes import Filled, Joined, Label, Shape, Texts
 
 
 class RumbaQuestion(Shape):
@@ -10,7 +10,7 @@ class RumbaQuestion(Shape):
 
     question: Filled
     answer: Texts
-    category: Label
+    category: Joined
     subcategory: Label = ""
     subsubcategory: Label = ""
     text_temporal_expression: Label = ""

@@ -3,7 +3,7 @@
 from collections.abc import Iterator, Mapping
 from typing import Any
 
-from pydantic import RootModel
+from pydantic import RootModel, model_validator
 
 from memdock_evaluator.dataset.alignment import Aligner
 from memdock_evaluator.dataset.notes import Notes
@@ -31,6 +31,12 @@ class Evidence(Shape):
 
     content: Label = ""
     session_idx: int | None = None
+
+    @model_validator(mode="before")
+    @classmethod
+    def _bare(cls, value: object) -> object:
+        """A text that stands alone is the content."""
+        return {"content": value} if isinstance(value, str) else value
 
 
 class Asked(RumbaQuestion):

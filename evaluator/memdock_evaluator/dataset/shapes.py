@@ -28,6 +28,10 @@ def _as_label(value: object) -> object:
     return "" if value is None else _as_text(value)
 
 
+def _as_joined(value: object) -> object:
+    return ", ".join(map(str, value)) if isinstance(value, list | tuple) else _as_label(value)
+
+
 def _as_list(value: object) -> object:
     return () if value is None else value
 
@@ -61,6 +65,9 @@ Label = Annotated[str, BeforeValidator(_as_label), StringConstraints(strip_white
 
 TurnId = Annotated[str, StringConstraints(pattern=r"^[!-~]{1,128}$")]
 """A turn's id: 1-128 printable ASCII characters without a space, as the protocol wants it."""
+
+Joined = Annotated[str, BeforeValidator(_as_joined)]
+"""A string, or several that belong together as one with commas between."""
 
 Numbers = Annotated[tuple[int, ...], BeforeValidator(_as_numbers)]
 """Whole numbers in a list or in one string ("[1, 3]"); null is none."""

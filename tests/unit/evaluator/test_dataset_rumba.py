@@ -73,7 +73,13 @@ def test_another_conversation_in_a_later_row_is_noted(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize(
     ("change", "value"),
-    [("evidence", "[1]"), ("conversation", orjson.dumps(ROW["conversation"]).decode()), ("answer", 7), ("id", 3)],
+    [
+        ("evidence", "[1]"),
+        ("category", ["StaticUser", "single", "atemporal"]),
+        ("conversation", orjson.dumps(ROW["conversation"]).decode()),
+        ("answer", 7),
+        ("id", 3),
+    ],
 )
 def test_the_obvious_is_repaired_without_a_word(tmp_path: Path, change: str, value: object) -> None:
     [dialogue] = read(tmp_path, changed(ROW, change, value))
@@ -112,7 +118,7 @@ def test_a_broken_row_is_named_before_any_dialogue_is_out(tmp_path: Path, record
     [
         (changed(DIALOGUE, "qa", 0, "question", ""), "qa[0].question"),
         (without(DIALOGUE, "qa", 0, "answer"), "qa[0].answer"),
-        (changed(DIALOGUE, "qa", 0, "evidence", ["text"]), "qa[0].evidence[0]"),
+        (changed(DIALOGUE, "qa", 0, "evidence", [5]), "qa[0].evidence[0]"),
         (changed(DIALOGUE, "conversation", "session_2", 1, "text", None), "conversation.session_2[1].text"),
         (changed(DIALOGUE, "conversation", "session_2_date_time", "x"), "conversation.session_2_date_time"),
     ],
@@ -190,6 +196,7 @@ def test_the_user_follows_from_the_names(
         ({"content": "Мою собаку зовут Рекс!"}, ("s1-t0",), []),
         ({"content": " мою  собаку зовут рекс "}, ("s1-t0",), []),
         ({"content": "собаку зовут Рекс"}, ("s1-t0",), []),
+        ("Мою собаку зовут Рекс!", ("s1-t0",), []),
         ({"content": "Красивое имя."}, ("s1-t1",), ["evidence-ambiguous"]),
         ({"content": "Красивое имя.", "session_idx": 2}, ("s2-t1",), []),
         ({"content": "собаку зовут Ре"}, (), ["evidence-not-found"]),
@@ -199,7 +206,7 @@ def test_the_user_follows_from_the_names(
     ],
 )
 def test_evidence_is_aligned_to_turns(
-    tmp_path: Path, evidence: dict[str, Any], turns: tuple[str, ...], oddity: list[str]
+    tmp_path: Path, evidence: object, turns: tuple[str, ...], oddity: list[str]
 ) -> None:
     [dialogue] = read(tmp_path, changed(DIALOGUE, "qa", 0, "evidence", [evidence]))
 
