@@ -24,7 +24,7 @@ from memdock_evaluator.results.rows import MemorySource, Outcome, RetrievedMemor
 HOSTILE = "</script><script>window.broken = true</script><img src=x onerror='window.broken = true'> & \"quoted\""
 """Text that breaks a page which does not escape what it shows."""
 
-MEMORY_SYSTEMS, BASELINES = ("rag-dense", "rag-hybrid"), ("full-context", "constant-refusal")
+MEMORY_SYSTEMS, BASELINES = ("rag-dense", "rag-hybrid"), ("baseline:full-context", "baseline:refusal")
 LANGUAGES = ("en", "ru")
 SENTENCES = {
     "en": "I moved to Kazan in March, and the cat still hides from the new neighbours.",
@@ -118,7 +118,7 @@ def a_run(*, dialogues: int = 6, offline: bool = False, hostile: bool = False) -
     """Every semantic type once a dialogue, in two languages, by two memory systems and two baselines.
 
     The truth: `rag-dense` answers every third question wrong, `rag-hybrid` every fifth, the baseline `full-context`
-    every sixth, and `constant-refusal` all but Abstention and DeleteInfo. In English dialogue 0, question 0 of
+    every sixth, and `refusal` all but Abstention and DeleteInfo. In English dialogue 0, question 0 of
     `rag-dense` failed in the system, question 1 met an infrastructure error, and question 2 has no readable verdict.
     """
     rows = sorted(
@@ -143,7 +143,7 @@ def a_run(*, dialogues: int = 6, offline: bool = False, hostile: bool = False) -
 
 
 MEASURES = ("recall_sessions", "recall_turns", "mrr_sessions", "mrr_turns", "ndcg_sessions", "ndcg_turns")
-WRONG_EVERY = {"rag-dense": 3, "rag-hybrid": 5, "full-context": 6}
+WRONG_EVERY = {"rag-dense": 3, "rag-hybrid": 5, "baseline:full-context": 6}
 
 
 def _dialogue(system: str, language: str, dialogue: int, sentence: str) -> Iterator[Row]:

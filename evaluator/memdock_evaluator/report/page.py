@@ -12,7 +12,7 @@ from memdock_evaluator.report.tables import result_bars, slice_table, stages
 from memdock_evaluator.results.manifest import Manifest
 from memdock_evaluator.results.rows import Row
 from memdock_evaluator.summary.caveats import FEW_QUESTIONS
-from memdock_evaluator.summary.order import languages, systems_in_order
+from memdock_evaluator.summary.order import display_name, languages, systems_in_order
 from memdock_evaluator.summary.shape import Caveat, Summary
 
 _LANGUAGES = {"ru": "Russian", "en": "English"}
@@ -31,6 +31,7 @@ def render(summary: Summary, rows: Sequence[Row], manifest: Manifest) -> str:
         "breakable": _breakable,
         "caveats": _about,
         "count": _count,
+        "display": display_name,
         "language": _language,
         "ms": _ms,
         "moment": _moment,

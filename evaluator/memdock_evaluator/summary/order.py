@@ -1,11 +1,17 @@
 """The order of systems in a table: memory systems before baselines, by accuracy only where that may rank them."""
 
+from memdock_evaluator.baselines import PREFIX
 from memdock_evaluator.summary.shape import LanguageSummary, Summary
 
 
 def languages(summary: Summary) -> list[str]:
     """The languages of a run, by code."""
     return sorted(summary["ranked"])
+
+
+def display_name(system: str) -> str:
+    """A system's name in a table, which marks baselines in its own way."""
+    return system.removeprefix(PREFIX)
 
 
 def systems_in_order(summary: Summary, language: str) -> list[tuple[str, LanguageSummary]]:

@@ -7,7 +7,7 @@ from rich.padding import Padding
 from rich.table import Table
 
 from memdock_evaluator.summary.axes import in_order, title, values_in_order
-from memdock_evaluator.summary.order import languages, systems_in_order
+from memdock_evaluator.summary.order import display_name, languages, systems_in_order
 from memdock_evaluator.summary.shape import Figures, LanguageSummary, Summary
 
 _SHOWN_AXES = ("group", "scope_temporality", "temporal_expression")
@@ -48,10 +48,14 @@ def _systems(summary: Summary, language: str) -> Table:
         table.add_column(column, justify="right", no_wrap=True)
     for name, found in systems_in_order(summary, language):
         baseline = summary["systems"][name]["baseline"]
-        table.add_row(escape(name) + " *" * baseline, *_cells(found), style="dim" if baseline else "")
+        table.add_row(_name(summary, name), *_cells(found), style="dim" if baseline else "")
     if any(system["baseline"] for system in summary["systems"].values()):
         table.caption = "* a baseline, no memory system"
     return table
+
+
+def _name(summary: Summary, system: str) -> str:
+    return escape(display_name(system)) + " *" * summary["systems"][system]["baseline"]
 
 
 def _table(first: str) -> Table:
@@ -90,7 +94,7 @@ def _slices(summary: Summary, language: str) -> Table:
     table = _table("accuracy/recall by slice")
     table.add_column("n", justify="right")
     for name, _ in systems:
-        table.add_column(escape(name), justify="right", overflow="fold", min_width=9)
+        table.add_column(_name(summary, name), justify="right", overflow="fold", min_width=9)
     for axis in _axes([found for _, found in systems]):
         table.add_row(f"[bold]{escape(title(axis))}[/]")
         slices = [found["slices"].get(axis, {}) for _, found in systems]

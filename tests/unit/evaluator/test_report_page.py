@@ -134,8 +134,8 @@ def test_every_row_is_in_the_explorer(page: Document) -> None:
     assert [row["system"] for row in data["rows"]][::204] == [
         "rag-dense",
         "rag-hybrid",
-        "constant-refusal",
-        "full-context",
+        "baseline:full-context",
+        "baseline:refusal",
     ]
     results = Counter(row["result"] for row in data["rows"] if row["system"] == "rag-dense" and row["language"] == "en")
     assert results == {"right": 66, "wrong": 33, "unscored": 1, "system error": 1, "infrastructure error": 1}

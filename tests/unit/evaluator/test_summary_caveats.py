@@ -56,12 +56,12 @@ def test_below_the_coverage_threshold_nothing_is_ranked(lost: int, ranked: bool)
 
 
 def test_a_baseline_never_stops_the_ranking_nor_leads_it() -> None:
-    baseline = [replace(row, system="full-context", correct=True) for row in ENOUGH]
+    baseline = [replace(row, system="baseline:full-context", correct=True) for row in ENOUGH]
     poor = [replace(row, system="rag-hybrid", correct=False) for row in ENOUGH]
     lost = [replace(row, outcome=Outcome.REFUSED, correct=None) for row in baseline[:20]]
     summary = summarise([*poor, *ENOUGH, *lost, *baseline[20:]], [], a_manifest())
     assert summary["ranked"] == {"en": True}
-    assert [name for name, _ in systems_in_order(summary, "en")] == ["rag-dense", "rag-hybrid", "full-context"]
+    assert [name for name, _ in systems_in_order(summary, "en")] == ["rag-dense", "rag-hybrid", "baseline:full-context"]
 
 
 def test_few_dialogues_and_one_dialogue() -> None:

@@ -38,7 +38,7 @@ def test_accuracy_is_the_share_that_was_made_right(system: str, every: int) -> N
 
 
 def test_constant_refusal_is_right_where_nothing_is_to_be_said() -> None:
-    found = russian("constant-refusal")
+    found = russian("baseline:refusal")
     assert found["judge_accuracy"] == pytest.approx(12 / 102)
     assert found["slices"]["semantic"]["Abstention"]["judge_accuracy"] == 1
     assert found["slices"]["semantic"]["Ordering"]["judge_accuracy"] == 0
