@@ -74,8 +74,8 @@ class Server:
     async def start(self) -> None:
         """Opens everything, in the order that lets nothing be reached before it works."""
         async with contextlib.AsyncExitStack() as ends:
-            ends.push_async_callback(self._ledgered.close)
             await self._ledgered.start()
+            ends.push_async_callback(self._ledgered.close)
             self.ports = await self._open_faces(ends)
             ends.push_async_callback(self._ledgered.drain, self._options.drain_s)
             self._ends = ends.pop_all()

@@ -1,6 +1,7 @@
 """`Ledgered`: a memory system with everything that the protocol promises around it."""
 
 import asyncio
+import contextlib
 from collections.abc import Awaitable, Callable, Mapping
 from typing import Any
 
@@ -64,6 +65,7 @@ class Ledgered:
             "Forget": eraser.forget,
             "Reset": eraser.reset,
         }
+        self._ends = contextlib.AsyncExitStack()
         self._inside = 0
         self._draining = False
         self._empty = asyncio.Event()
@@ -75,12 +77,16 @@ class Ledgered:
         What an earlier process left is gone on with: erasures first, then pending turns.
         """
         await self._ledger.open()
-        if isinstance(self._system, HasLifecycle):
-            await self._system.start()
-        for name in await self._ledger.busy_spaces():
-            space = self._spaces.at(name)
-            self._erasing.resume(space, await self._ledger.open_erasures(name))
-            self._worker.wake(space)
+        async with contextlib.AsyncExitStack() as ends:
+            ends.push_async_callback(self._ledger.close)
+            if isinstance(self._system, HasLifecycle):
+                await self._system.start()
+                ends.push_async_callback(self._system.close)
+            for name in await self._ledger.busy_spaces():
+                space = self._spaces.at(name)
+                self._erasing.resume(space, await self._ledger.open_erasures(name))
+                self._worker.wake(space)
+            self._ends = ends.pop_all()
 
     async def call(self, method: Method, request: Any, call: Call) -> Any:
         """Answers a call of `MemoryService`; past its deadline it is DEADLINE_EXCEEDED and its work is cancelled."""
@@ -130,12 +136,8 @@ class Ledgered:
             log_fault("drain_incomplete", fault)
 
     async def close(self) -> None:
-        """Closes the system and the ledger."""
-        try:
-            if isinstance(self._system, HasLifecycle):
-                await self._system.close()
-        finally:
-            await self._ledger.close()
+        """Closes what `start` opened: the system, then the ledger."""
+        await self._ends.aclose()
 
     async def _describe(self, request: pb.DescribeRequest, call: Call) -> pb.DescribeResponse:  # noqa: ARG002
         return describe(self._system.info, self.limits)
