@@ -180,11 +180,13 @@ def connect_async(
     timeout_s: float = DEFAULT_TIMEOUT_S,
     tls: Tls | None = None,
     headers: Mapping[str, str] | None = None,
+    threaded: bool = False,
 ) -> ConnectedClient:
     """A client of the address, inside a running event loop; the connection is made by the first call.
 
     `url`: `grpc://host:port`, `grpcs://`, `http://host:port[/prefix]`, `https://`. `system`: empty for a lone server.
-    `key`: the bearer key. Raises `ValueError` for an address or TLS files that cannot be used.
+    `key`: the bearer key. `threaded`: where another event loop of the process uses gRPC too. Raises `ValueError` for an
+    address or TLS files that cannot be used.
     """
     endpoint = Endpoint(url=url, credential=key, tls=tls, headers=headers or {})
-    return ConnectedClient(open_transport(endpoint), system=system, timeout_s=timeout_s)
+    return ConnectedClient(open_transport(endpoint, threaded=threaded), system=system, timeout_s=timeout_s)

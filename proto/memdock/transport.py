@@ -72,12 +72,15 @@ class Transport(Service, Protocol):
         """Closes the connection; calls still going on are cancelled."""
 
 
-def open_transport(endpoint: Endpoint) -> Transport:
-    """The transport of the address's scheme; it connects with its first call. HTTP needs the extra `http`."""
+def open_transport(endpoint: Endpoint, *, threaded: bool = False) -> Transport:
+    """The transport of the address's scheme; it connects with its first call. HTTP needs the extra `http`.
+
+    `threaded`: for an event loop that is not the process's main one (see `memdock.transport_grpc`).
+    """
     if endpoint.url.startswith("grpc"):
         from memdock.transport_grpc import GrpcTransport
 
-        return GrpcTransport(endpoint)
+        return GrpcTransport(endpoint, threaded=threaded)
     from memdock.transport_http import HttpTransport
 
     return HttpTransport(endpoint)

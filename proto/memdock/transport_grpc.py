@@ -1,6 +1,12 @@
-"""A service over gRPC: one channel, messages as bytes."""
+"""A service over gRPC: one channel, messages as bytes.
 
-from typing import Any
+Two kinds of channel, because grpc.aio works with one event loop a process: with a second one both report
+BlockingIOError at every event (grpcio 1.71 to 1.85). The blocking client, which has a loop of its own beside its
+caller's, therefore takes the channel that runs on gRPC's threads.
+"""
+
+import asyncio
+from typing import Any, Protocol
 from urllib.parse import urlsplit
 
 import grpc
@@ -13,6 +19,8 @@ from memdock.tls import Tls, channel_credentials
 from memdock.transport import Endpoint, time_left_s
 from memdock.wire import MAX_ANSWER_BYTES, answer_from_bytes, not_of_the_protocol
 
+Metadata = tuple[tuple[str, str], ...]
+
 _OPTIONS = (
     ("grpc.max_receive_message_length", MAX_ANSWER_BYTES),
     ("grpc.max_send_message_length", -1),  # the server tells its own limit
@@ -23,23 +31,29 @@ _OPTIONS = (
 )
 
 
+class Channel(Protocol):
+    """A connection that carries bytes; raises `grpc.RpcError`."""
+
+    async def unary(self, method: Method, body: bytes, timeout_s: float | None, metadata: Metadata) -> bytes:
+        """One call; to cancel it cancels the call on the wire."""
+
+    async def close(self) -> None:
+        """Closes it."""
+
+
 class GrpcTransport:
     """The service at a `grpc://` or `grpcs://` endpoint. To be made inside the event loop that will call."""
 
-    def __init__(self, endpoint: Endpoint) -> None:
+    def __init__(self, endpoint: Endpoint, *, threaded: bool = False) -> None:
         self._endpoint = endpoint
-        self._channel = _channel(endpoint)
-        self._calls: dict[str, grpc.aio.UnaryUnaryMultiCallable[Any, Any]] = {
-            name: self._channel.unary_unary(method.grpc_path) for name, method in METHODS.items()
-        }
+        self._channel: Channel = ThreadedChannel(endpoint) if threaded else LoopChannel(endpoint)
 
     async def call(self, method: Method, request: Any, call: Call) -> Any:
         """One call; errors as `memdock.errors` has them."""
         metadata = tuple(self._endpoint.call_headers(call).items())
-        rpc = self._calls[method.name](request.SerializeToString(), timeout=time_left_s(call), metadata=metadata)
         try:
-            body = await rpc
-        except grpc.aio.AioRpcError as error:
+            body = await self._channel.unary(method, request.SerializeToString(), time_left_s(call), metadata)
+        except grpc.RpcError as error:
             raise self._error(error) from None
         return answer_from_bytes(method.response, body)
 
@@ -47,21 +61,70 @@ class GrpcTransport:
         """Closes the channel."""
         await self._channel.close()
 
-    def _error(self, error: grpc.aio.AioRpcError) -> MemdockError:
+    def _error(self, error: Any) -> MemdockError:
         if _is_own_limit(error):
             return not_of_the_protocol(f"{self._endpoint.label} sends more than {MAX_ANSWER_BYTES} bytes")
         details = next((value for key, value in error.trailing_metadata() or () if key == DETAILS_KEY), None)
-        code = error.code().value[0]
-        return error_from_status(code, details if isinstance(details, bytes) else None, self._endpoint.label)
+        return error_from_status(error.code().value[0], details, self._endpoint.label)
 
 
-def _channel(endpoint: Endpoint) -> grpc.aio.Channel:
-    parts = urlsplit(endpoint.url)
-    if parts.scheme == "grpcs":
-        return grpc.aio.secure_channel(parts.netloc, channel_credentials(endpoint.tls or Tls()), options=_OPTIONS)
-    return grpc.aio.insecure_channel(parts.netloc, options=_OPTIONS)
+class LoopChannel:
+    """grpc.aio on the running event loop."""
+
+    def __init__(self, endpoint: Endpoint) -> None:
+        parts = urlsplit(endpoint.url)
+        self._channel = (
+            grpc.aio.secure_channel(parts.netloc, channel_credentials(endpoint.tls or Tls()), options=_OPTIONS)
+            if parts.scheme == "grpcs"
+            else grpc.aio.insecure_channel(parts.netloc, options=_OPTIONS)
+        )
+        self._calls: dict[str, grpc.aio.UnaryUnaryMultiCallable[Any, Any]] = {
+            name: self._channel.unary_unary(method.grpc_path) for name, method in METHODS.items()
+        }
+
+    async def unary(self, method: Method, body: bytes, timeout_s: float | None, metadata: Metadata) -> bytes:
+        """One call."""
+        answer: bytes = await self._calls[method.name](body, timeout=timeout_s, metadata=metadata)
+        return answer
+
+    async def close(self) -> None:
+        """Closes the channel and cancels what is going on."""
+        await self._channel.close()
 
 
-def _is_own_limit(error: grpc.aio.AioRpcError) -> bool:
+class ThreadedChannel:
+    """gRPC on its own threads, awaited from any event loop."""
+
+    def __init__(self, endpoint: Endpoint) -> None:
+        parts = urlsplit(endpoint.url)
+        self._channel = (
+            grpc.secure_channel(parts.netloc, channel_credentials(endpoint.tls or Tls()), options=_OPTIONS)
+            if parts.scheme == "grpcs"
+            else grpc.insecure_channel(parts.netloc, options=_OPTIONS)
+        )
+        self._calls: dict[str, grpc.UnaryUnaryMultiCallable[Any, Any]] = {
+            name: self._channel.unary_unary(method.grpc_path) for name, method in METHODS.items()
+        }
+
+    async def unary(self, method: Method, body: bytes, timeout_s: float | None, metadata: Metadata) -> bytes:
+        """One call."""
+        loop = asyncio.get_running_loop()
+        ended = asyncio.Event()
+        rpc: Any = self._calls[method.name].future(body, timeout=timeout_s, metadata=metadata)
+        rpc.add_done_callback(lambda _: loop.call_soon_threadsafe(ended.set))
+        try:
+            await ended.wait()
+        except asyncio.CancelledError:
+            rpc.cancel()
+            raise
+        answer: bytes = rpc.result()
+        return answer
+
+    async def close(self) -> None:
+        """Closes the channel and cancels what is going on."""
+        self._channel.close()
+
+
+def _is_own_limit(error: Any) -> bool:
     # Both ends say RESOURCE_EXHAUSTED without details; gRPC names the end that refused only in words.
     return error.code() is grpc.StatusCode.RESOURCE_EXHAUSTED and (error.details() or "").startswith("CLIENT:")
