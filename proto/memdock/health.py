@@ -11,6 +11,7 @@ from memdock.errors import UnavailableError
 from memdock.face import CheckReady, readiness
 
 SERVICE = "grpc.health.v1.Health"
+CHECK_PATH = f"/{SERVICE}/Check"
 WATCH_INTERVAL_S = 1.0
 
 SERVING = b"\x08\x01"
@@ -27,7 +28,7 @@ class HealthHandler(grpc.GenericRpcHandler):
         self._check_ready = check_ready
         self._requests = {b"", *(_request(service) for service in services)}
         self._handlers: dict[str, grpc.RpcMethodHandler[Any, Any]] = {
-            f"/{SERVICE}/Check": grpc.unary_unary_rpc_method_handler(self._check),
+            CHECK_PATH: grpc.unary_unary_rpc_method_handler(self._check),
             f"/{SERVICE}/Watch": grpc.unary_stream_rpc_method_handler(self._watch),
         }
 

@@ -11,7 +11,7 @@ from types import MappingProxyType
 from typing import Protocol
 from urllib.parse import urlsplit
 
-from memdock.errors import DeadlineExceededError
+from memdock.errors import DeadlineExceededError, UnavailableError
 from memdock.service import Call, Service
 from memdock.tls import Tls
 
@@ -68,6 +68,9 @@ class Endpoint:
 class Transport(Service, Protocol):
     """A service that is reached over the network."""
 
+    async def check_ready(self, timeout_s: float) -> None:
+        """Returns when the service says that it can serve, within `timeout_s`; else raises `UnavailableError`."""
+
     async def close(self) -> None:
         """Closes the connection; calls still going on are cancelled."""
 
@@ -97,3 +100,8 @@ def time_left_s(call: Call) -> float | None:
 def out_of_time() -> DeadlineExceededError:
     """The error when the caller's own clock ends the call."""
     return DeadlineExceededError("DEADLINE_EXCEEDED", "the time of the call is used up")
+
+
+def not_ready(endpoint: Endpoint) -> UnavailableError:
+    """The error of a readiness check that failed."""
+    return UnavailableError("ADAPTER_UNREACHABLE", f"{endpoint.label} does not say that it is ready")

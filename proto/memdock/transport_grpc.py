@@ -14,9 +14,10 @@ import grpc.aio
 
 from memdock.error_wire import DETAILS_KEY, error_from_status
 from memdock.errors import MemdockError
+from memdock.health import CHECK_PATH, SERVING
 from memdock.service import METHODS, Call, Method
 from memdock.tls import Tls, channel_credentials
-from memdock.transport import Endpoint, time_left_s
+from memdock.transport import Endpoint, not_ready, time_left_s
 from memdock.wire import MAX_ANSWER_BYTES, answer_from_bytes, not_of_the_protocol
 
 Metadata = tuple[tuple[str, str], ...]
@@ -29,12 +30,13 @@ _OPTIONS = (
     ("grpc.enable_http_proxy", 0),
     ("grpc.keepalive_time_ms", 30_000),
 )
+_PATHS = (*(method.grpc_path for method in METHODS.values()), CHECK_PATH)
 
 
 class Channel(Protocol):
     """A connection that carries bytes; raises `grpc.RpcError`."""
 
-    async def unary(self, method: Method, body: bytes, timeout_s: float | None, metadata: Metadata) -> bytes:
+    async def unary(self, path: str, body: bytes, timeout_s: float | None, metadata: Metadata) -> bytes:
         """One call; to cancel it cancels the call on the wire."""
 
     async def close(self) -> None:
@@ -52,10 +54,19 @@ class GrpcTransport:
         """One call; errors as `memdock.errors` has them."""
         metadata = tuple(self._endpoint.call_headers(call).items())
         try:
-            body = await self._channel.unary(method, request.SerializeToString(), time_left_s(call), metadata)
+            body = await self._channel.unary(method.grpc_path, request.SerializeToString(), time_left_s(call), metadata)
         except grpc.RpcError as error:
             raise self._error(error) from None
         return answer_from_bytes(method.response, body)
+
+    async def check_ready(self, timeout_s: float) -> None:
+        """Asks the standard health service."""
+        try:
+            status = await self._channel.unary(CHECK_PATH, b"", timeout_s, ())
+        except grpc.RpcError:
+            raise not_ready(self._endpoint) from None
+        if status != SERVING:
+            raise not_ready(self._endpoint)
 
     async def close(self) -> None:
         """Closes the channel."""
@@ -79,12 +90,12 @@ class LoopChannel:
             else grpc.aio.insecure_channel(parts.netloc, options=_OPTIONS)
         )
         self._calls: dict[str, grpc.aio.UnaryUnaryMultiCallable[Any, Any]] = {
-            name: self._channel.unary_unary(method.grpc_path) for name, method in METHODS.items()
+            path: self._channel.unary_unary(path) for path in _PATHS
         }
 
-    async def unary(self, method: Method, body: bytes, timeout_s: float | None, metadata: Metadata) -> bytes:
+    async def unary(self, path: str, body: bytes, timeout_s: float | None, metadata: Metadata) -> bytes:
         """One call."""
-        answer: bytes = await self._calls[method.name](body, timeout=timeout_s, metadata=metadata)
+        answer: bytes = await self._calls[path](body, timeout=timeout_s, metadata=metadata)
         return answer
 
     async def close(self) -> None:
@@ -103,14 +114,14 @@ class ThreadedChannel:
             else grpc.insecure_channel(parts.netloc, options=_OPTIONS)
         )
         self._calls: dict[str, grpc.UnaryUnaryMultiCallable[Any, Any]] = {
-            name: self._channel.unary_unary(method.grpc_path) for name, method in METHODS.items()
+            path: self._channel.unary_unary(path) for path in _PATHS
         }
 
-    async def unary(self, method: Method, body: bytes, timeout_s: float | None, metadata: Metadata) -> bytes:
+    async def unary(self, path: str, body: bytes, timeout_s: float | None, metadata: Metadata) -> bytes:
         """One call."""
         loop = asyncio.get_running_loop()
         ended = asyncio.Event()
-        rpc: Any = self._calls[method.name].future(body, timeout=timeout_s, metadata=metadata)
+        rpc: Any = self._calls[path].future(body, timeout=timeout_s, metadata=metadata)
         rpc.add_done_callback(lambda _: loop.call_soon_threadsafe(ended.set))
         try:
             await ended.wait()

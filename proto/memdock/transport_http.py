@@ -10,7 +10,7 @@ from memdock import errors
 from memdock.error_wire import error_from_problem
 from memdock.service import Call, Method
 from memdock.tls import Tls, client_context
-from memdock.transport import Endpoint, out_of_time, time_left_s
+from memdock.transport import Endpoint, not_ready, out_of_time, time_left_s
 from memdock.wire import MAX_ANSWER_BYTES, answer_from_json, not_of_the_protocol, to_json
 
 KEEP_ALIVE_S = 4.0
@@ -46,6 +46,15 @@ class HttpTransport:
         if status != 200:
             raise error_from_problem(status, answer_headers, answer, self._endpoint.label)
         return answer_from_json(method.response, answer)
+
+    async def check_ready(self, timeout_s: float) -> None:
+        """Asks `/readyz`."""
+        try:
+            status, _, _ = await self._exchange("GET", yarl.URL(f"{self._root}/readyz"), {}, None, timeout_s)
+        except errors.MemdockError:
+            raise not_ready(self._endpoint) from None
+        if status != 200:
+            raise not_ready(self._endpoint)
 
     async def close(self) -> None:
         """Closes the session."""
