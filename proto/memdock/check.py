@@ -26,8 +26,8 @@ MAX_METADATA_ENTRIES = 32
 MAX_METADATA_KEY_BYTES = 64
 MAX_METADATA_VALUE_BYTES = 1024
 
-_SYSTEM = re.compile(r"[a-z0-9][a-z0-9-]{0,62}")
-_ID = re.compile(r"[A-Za-z0-9][A-Za-z0-9._~-]{0,127}")
+SYSTEM = re.compile(r"[a-z0-9][a-z0-9-]{0,62}")
+ID = re.compile(r"[A-Za-z0-9][A-Za-z0-9._~-]{0,127}")
 _PRINTABLE = re.compile(r"[ -~]{1,128}")
 _ID_FORM = "must be 1 to 128 of A-Z a-z 0-9 . _ ~ - and begin with a letter or a digit"
 _PRINTABLE_FORM = "must be 1 to 128 printable ASCII characters"
@@ -43,10 +43,10 @@ def check(request: Any, limits: Limits = DEFAULT_LIMITS) -> None:
         raise too_large(size, limits)
     findings = Findings()
     fields = request.DESCRIPTOR.fields_by_name
-    if "system" in fields and request.system and not _SYSTEM.fullmatch(request.system):
+    if "system" in fields and request.system and not SYSTEM.fullmatch(request.system):
         findings.add("VALIDATION_FAILED", "system", "must be 1 to 63 of a-z 0-9 - and begin with a letter or a digit")
     if "space_id" in fields:
-        _check_form(request.space_id, _ID, _ID_FORM, "space_id", findings)
+        _check_form(request.space_id, ID, _ID_FORM, "space_id", findings)
     own = _CHECKS.get(type(request))
     if own is not None:
         own(request, limits, findings)
@@ -84,7 +84,7 @@ def _check_add(request: pb.AddTurnsRequest, limits: Limits, findings: Findings) 
 
 def _check_turn(turn: pb.Turn, path: str, limits: Limits, findings: Findings) -> None:
     _check_form(turn.turn_id, _PRINTABLE, _PRINTABLE_FORM, f"{path}turn_id", findings)
-    _check_form(turn.session_id, _ID, _ID_FORM, f"{path}session_id", findings)
+    _check_form(turn.session_id, ID, _ID_FORM, f"{path}session_id", findings)
     if turn.role not in ROLES:
         findings.add("VALIDATION_FAILED", f"{path}role", f"must be one of {', '.join(ROLES)}")
     _check_text(turn.name, f"{path}name", MAX_NAME_BYTES, findings)
@@ -129,7 +129,7 @@ def _check_retrieve(request: pb.RetrieveRequest, limits: Limits, findings: Findi
 
 
 def _check_filter(narrow: pb.Filter, findings: Findings) -> None:
-    _check_ids(narrow.session_ids, _ID, _ID_FORM, "filter.session_ids", findings)
+    _check_ids(narrow.session_ids, ID, _ID_FORM, "filter.session_ids", findings)
     bounds = [name for name in ("since", "until") if narrow.HasField(name)]
     for name in bounds:
         _check_time(getattr(narrow, name), f"filter.{name}", findings)
@@ -144,7 +144,7 @@ def _check_forget(request: pb.ForgetRequest, limits: Limits, findings: Findings)
         description = "must fill exactly one of memory_ids, turn_ids and session_ids"
         findings.add("SELECTOR_MISSING", "selector", description)
     _check_ids(selector.turn_ids, _PRINTABLE, _PRINTABLE_FORM, "selector.turn_ids", findings)
-    _check_ids(selector.session_ids, _ID, _ID_FORM, "selector.session_ids", findings)
+    _check_ids(selector.session_ids, ID, _ID_FORM, "selector.session_ids", findings)
     _check_count(selector.memory_ids, "selector.memory_ids", findings)
     for index, memory_id in enumerate(selector.memory_ids):
         path = f"selector.memory_ids[{index}]"

@@ -1,0 +1,82 @@
+"""The file of API keys: JSON, replaced as a whole, readable by its owner alone."""
+
+import fcntl
+import json
+import os
+import secrets
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+
+from memdock.key_document import parse_keys, render_keys
+from memdock.keys import Key
+
+
+class KeyFileError(ValueError):
+    """The file is not a key file; the message names the file, the entry and what to do."""
+
+
+def read_keys(path: Path) -> tuple[Key, ...]:
+    """The keys, in the file's order. Raises `KeyFileError`."""
+    try:
+        document = json.loads(path.read_text(encoding="utf-8"))
+    except FileNotFoundError:
+        raise KeyFileError(f"{path}: there is no such file; `memdock keys create` makes one") from None
+    except (OSError, UnicodeDecodeError) as problem:
+        raise KeyFileError(f"{path}: cannot be read: {problem}") from None
+    except json.JSONDecodeError as problem:
+        raise KeyFileError(f"{path}: is not JSON: look at line {problem.lineno}, column {problem.colno}") from None
+    try:
+        return parse_keys(document)
+    except ValueError as problem:
+        raise KeyFileError(f"{path}: {problem}") from None
+
+
+@contextmanager
+def editing(path: Path) -> Iterator["KeyFile"]:
+    """The keys to change; they are written when the block ends well. Two processes take turns.
+
+    A file that does not exist is an empty one. Raises `KeyFileError`.
+    """
+    try:
+        folder = os.open(path.parent, os.O_RDONLY | os.O_DIRECTORY)
+    except OSError as problem:
+        raise KeyFileError(f"{path}: cannot be written: {problem.strerror}") from None
+    try:
+        fcntl.flock(folder, fcntl.LOCK_EX)
+        file = KeyFile(read_keys(path) if path.exists() else ())
+        yield file
+        _replace(path, render_keys(file.keys.values()), folder)
+    except OSError as problem:
+        raise KeyFileError(f"{path}: cannot be written: {problem.strerror}") from None
+    finally:
+        os.close(folder)
+
+
+class KeyFile:
+    """The keys of a file by key id, while it is edited."""
+
+    def __init__(self, keys: Sequence[Key]) -> None:
+        self.keys: dict[str, Key] = {key.key_id: key for key in keys}
+
+    def find(self, key_id: str) -> Key:
+        """The key. Raises `KeyFileError` naming those that are there."""
+        if key_id not in self.keys:
+            known = ", ".join(self.keys) or "none"
+            raise KeyFileError(f"there is no key {key_id!r}; the file has: {known}")
+        return self.keys[key_id]
+
+
+def _replace(path: Path, text: str, folder: int) -> None:
+    """Writes the file whole, with mode 0600, so that no reader and no crash ever sees a part of it."""
+    partial = path.with_name(f".{path.name}.{secrets.token_hex(4)}")
+    file = os.open(partial, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
+    try:
+        with os.fdopen(file, "w", encoding="utf-8") as stream:
+            stream.write(text)
+            stream.flush()
+            os.fsync(stream.fileno())
+        partial.replace(path)
+        os.fsync(folder)
+    finally:
+        partial.unlink(missing_ok=True)
