@@ -18,7 +18,7 @@ from memdock_evaluator.results.manifest import ModelFacts
 EXTRACTIVE, OVERLAP, REFUSING = "offline-extractive", "offline-overlap", "constant-refusal"
 _SENTENCE_END = re.compile(r"(?<=[.!?…])\s+|\n+")
 _NUMBER = re.compile(r"\d+")
-ENOUGH_OVERLAP = 0.5
+ENOUGH_OVERLAP = 0.4
 """The share of a question's weight that a sentence must hold to be given as the answer."""
 ENOUGH_RECALL, SOME_RECALL, ENOUGH_PRECISION = 0.75, 0.34, 0.5
 
