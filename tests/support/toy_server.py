@@ -15,10 +15,16 @@ def main() -> None:
     parser.add_argument("--grpc", default="127.0.0.1:0")
     parser.add_argument("--http", default="127.0.0.1:0")
     parser.add_argument("--step-s", type=float, default=0.001)
+    parser.add_argument("--read-s", type=float, default=0.0)
     parser.add_argument("--fail-percent", type=int, default=0)
     parser.add_argument("--drain-s", type=float, default=10.0)
     options = parser.parse_args()
-    system = DurableToy(options.folder / "store.db", step_s=options.step_s, fail_percent=options.fail_percent)
+    system = DurableToy(
+        options.folder / "store.db",
+        step_s=options.step_s,
+        read_s=options.read_s,
+        fail_percent=options.fail_percent,
+    )
     ledger = SqliteLedger(options.folder / "ledger.db")
     ports = options.folder / "ports.json"
     run(

@@ -246,7 +246,7 @@ class DurableToy:
     `fail_percent`: of the turns, by the number at the end of their id, that many fail when they are first tried.
     """
 
-    def __init__(self, path: Path, *, step_s: float = 0.001, fail_percent: int = 0) -> None:
+    def __init__(self, path: Path, *, step_s: float = 0.001, read_s: float = 0.0, fail_percent: int = 0) -> None:
         self._info = SystemInfo(
             name="durable-toy",
             adapter=Software(name="durable-toy", version="1"),
@@ -258,6 +258,7 @@ class DurableToy:
         )
         self._path = path
         self._step_s = step_s
+        self._read_s = read_s
         self._fail_percent = fail_percent
 
     @property
@@ -303,6 +304,7 @@ class DurableToy:
         )
 
     async def retrieve(self, space: str, query: Query) -> Sequence[Memory]:
+        await asyncio.sleep(self._read_s)
         words = query.text.lower().split()
         return [
             replace(memory, score=1.0)

@@ -10,7 +10,10 @@ from memdock.types import ModelUsage
 async def test_counts_from_tasks_and_threads_reach_their_call() -> None:
     async def call(name: str) -> tuple[ModelUsage, ...]:
         with usage.collect() as meter:
-            count = lambda: usage.count(model=name, purpose="embedding", input_tokens=2)  # noqa: E731
+
+            def count() -> None:
+                usage.count(model=name, purpose="embedding", input_tokens=2)
+
             count()
             await asyncio.gather(asyncio.to_thread(count), asyncio.create_task(asyncio.to_thread(count)))
         return meter.models
