@@ -37,6 +37,7 @@ def render(summary: Summary, rows: Sequence[Row], manifest: Manifest) -> str:
         "moment": _moment,
         "share": _share,
     }
+    environment.tests["inner"] = lambda stage: "/" in stage
     table = slice_table(summary)
     return environment.get_template("report.html").render(
         summary=summary,

@@ -10,8 +10,9 @@ from memdock_evaluator.intervals import percentile
 from memdock_evaluator.results.folder import Folder
 from memdock_evaluator.results.manifest import Manifest
 from memdock_evaluator.results.rows import Outcome, Row, Timing
-from memdock_evaluator.summary.caveats import caveats, offline, rankable
+from memdock_evaluator.summary.caveats import caveats
 from memdock_evaluator.summary.figures import delete_info, figures
+from memdock_evaluator.summary.ranking import offline, rankable
 from memdock_evaluator.summary.shape import Figures, LanguageSummary, Latency, Summary, SystemSummary, Tokens
 from memdock_evaluator.summary.source import read_run
 

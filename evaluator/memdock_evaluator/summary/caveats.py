@@ -1,41 +1,19 @@
-"""What a reader of the figures must know, in sentences, and whether systems may be put in order at all."""
+"""What a reader of the figures must know, in sentences."""
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 
 from memdock_evaluator.results.manifest import Manifest
 from memdock_evaluator.summary.axes import VALUES
-from memdock_evaluator.summary.shape import Caveat, LanguageSummary, SystemSummary
+from memdock_evaluator.summary.ranking import RANKING_COVERAGE, Systems, each, languages_of, offline
+from memdock_evaluator.summary.shape import Caveat, LanguageSummary
 
 ABOUT = ("answers", "coverage", "intervals", "slices", "retrieval", "data", "ingest")
 """The parts of a report that a caveat can stand beside."""
 
-RANKING_COVERAGE = 0.95
-"""Below this coverage of any memory system, the systems of a language are not put in order."""
-
 FEW_DIALOGUES = 20
 FEW_QUESTIONS = 10
 
-Systems = Mapping[str, SystemSummary]
 Sentences = Iterator[tuple[str, str]]
-
-
-def offline(manifest: Manifest) -> list[str]:
-    """Which of "answerer" and "judge" is one of the rules that stand in for a model."""
-    roles = {"answerer": manifest.plan.answerer, "judge": manifest.plan.judge}
-    return [role for role, model in roles.items() if model.kind != "openai"]
-
-
-def rankable(systems: Systems, manifest: Manifest) -> dict[str, bool]:
-    """By language, whether accuracy may put systems in order: real models, and enough coverage of every system."""
-    return {
-        language: not offline(manifest)
-        and all(
-            found["coverage"] >= RANKING_COVERAGE
-            for name, its, found in _each(systems)
-            if its == language and not systems[name]["baseline"]
-        )
-        for language in _languages(systems)
-    }
 
 
 def caveats(systems: Systems, manifest: Manifest) -> list[Caveat]:
@@ -78,7 +56,7 @@ def _unfinished(manifest: Manifest) -> Sentences:
 
 
 def _coverage(systems: Systems) -> Sentences:
-    for name, language, found in _each(systems):
+    for name, language, found in each(systems):
         missing = found["n_questions"] - found["n_scored"]
         if missing:
             bounds = found["judge_accuracy_bounds"]
@@ -111,8 +89,8 @@ def _reasons(found: LanguageSummary) -> str:
 
 
 def _intervals(systems: Systems) -> Sentences:
-    for language in _languages(systems):
-        dialogues = max(found["n_dialogues"] for _, its, found in _each(systems) if its == language)
+    for language in languages_of(systems):
+        dialogues = max(found["n_dialogues"] for _, its, found in each(systems) if its == language)
         if dialogues == 1:
             yield "intervals", f"{language}: one dialogue says nothing of others, so no accuracy has an interval."
         elif dialogues < FEW_DIALOGUES:
@@ -123,7 +101,7 @@ def _intervals(systems: Systems) -> Sentences:
             )
     alike = [
         f"{name} ({language})"
-        for name, language, found in _each(systems)
+        for name, language, found in each(systems)
         if found["n_dialogues"] > 1 and found["n_scored"] and not found["judge_accuracy_interval"]
     ]
     if alike:
@@ -135,8 +113,8 @@ def _intervals(systems: Systems) -> Sentences:
 
 
 def _slices(systems: Systems) -> Sentences:
-    for language in _languages(systems):
-        slices = [found["slices"] for _, its, found in _each(systems) if its == language]
+    for language in languages_of(systems):
+        slices = [found["slices"] for _, its, found in each(systems) if its == language]
         if not any("semantic" in axes for axes in slices):
             continue
         missing = [
@@ -160,7 +138,7 @@ def _slices(systems: Systems) -> Sentences:
 def _retrieval(systems: Systems) -> Sentences:
     silent = [
         f"{name} ({language})"
-        for name, language, found in _each(systems)
+        for name, language, found in each(systems)
         if not systems[name]["baseline"] and not found["n_retrieval"]
     ]
     if silent:
@@ -202,13 +180,3 @@ def _ingest(manifest: Manifest) -> Sentences:
 
 def _count(number: int, one: str, many: str = "") -> str:
     return f"{number} {one if number == 1 else many or one + 's'}"
-
-
-def _languages(systems: Systems) -> list[str]:
-    return sorted({language for _, language, _ in _each(systems)})
-
-
-def _each(systems: Systems) -> Iterator[tuple[str, str, LanguageSummary]]:
-    for name, system in systems.items():
-        for language, found in system["languages"].items():
-            yield name, language, found

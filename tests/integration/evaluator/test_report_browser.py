@@ -63,7 +63,15 @@ async def test_a_question_opens_by_keyboard_and_shows_all_of_it(page: Page) -> N
     button = "document.querySelector('#list .question')"
     assert await page.run(f"{button}.getAttribute('aria-expanded')") == "true"
     shown = await page.run("document.querySelector('#list .detail').innerText")
-    for part in ("Right answers", "Answer", "Asked on", "Evidence", "Verdict", "2 (right)", "Memories retrieved (10)"):
+    for part in (
+        "Right answers",
+        "Answer",
+        "Wednesday, 2024-10-02 10:00",
+        "Evidence",
+        "Verdict",
+        "2 (right)",
+        "Memories retrieved (10)",
+    ):
         assert part in shown
     assert await page.run("document.querySelectorAll('#list .memories .hit').length") == 1
     await page.press("Enter")

@@ -86,12 +86,20 @@
     const pair = element("div", "pair",
       part(row.references.length > 1 ? "Right answers" : "Right answer", ...row.references.map((place) => data.texts[place])),
       part(row.abstained ? "Answer (abstained)" : "Answer", answer),
-      part("Asked on", row.date || "no date"),
+      part("Asked on", row.date ? moment(row.date) : "no date"),
       part("Evidence", evidence(row)),
       part("Verdict", verdict(row)),
       part("Scores", scores(row)),
       part("Slices", data.axes.filter(({ axis }) => axis in row.axes).map(({ axis, title }) => `${title}: ${row.axes[axis]}`).join("\n") || "none"));
     return [pair, memories(row)];
+  }
+
+  // As written, with its own offset: never in this browser's zone.
+  function moment(iso) {
+    const [date, time] = iso.split("T");
+    const weekday = new Date(`${date}T00:00:00Z`).toLocaleDateString("en", { weekday: "long", timeZone: "UTC" });
+    const offset = time.replace(/^[\d:.]+/, "").replace(/^(Z|\+00:00)$/, "UTC");
+    return `${weekday}, ${date} ${time.slice(0, 5)} ${offset}`.trim();
   }
 
   function evidence(row) {
@@ -123,7 +131,7 @@
         hit && element("span", "found", `✓ ${hit}`),
         element("span", "", found.kind),
         element("span", "", found.sources.join(", ") || "no sources"),
-        found.time && element("span", "", found.time),
+        found.time && element("span", "", moment(found.time)),
         found.score === null ? null : element("span", "", `score ${found.score.toPrecision(3)}`)),
       element("p", "", data.texts[found.text] + cut));
   }

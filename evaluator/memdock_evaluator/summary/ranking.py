@@ -1,0 +1,42 @@
+"""Whether the systems of a run may be put in order by accuracy."""
+
+from collections.abc import Iterator, Mapping
+
+from memdock_evaluator.results.manifest import Manifest
+from memdock_evaluator.summary.shape import LanguageSummary, SystemSummary
+
+RANKING_COVERAGE = 0.95
+"""Below this coverage of any memory system, the systems of a language are not put in order."""
+
+Systems = Mapping[str, SystemSummary]
+
+
+def offline(manifest: Manifest) -> list[str]:
+    """Which of "answerer" and "judge" is one of the rules that stand in for a model."""
+    roles = {"answerer": manifest.plan.answerer, "judge": manifest.plan.judge}
+    return [role for role, model in roles.items() if model.kind != "openai"]
+
+
+def rankable(systems: Systems, manifest: Manifest) -> dict[str, bool]:
+    """By language, whether accuracy may put systems in order: real models, and enough coverage of every system."""
+    return {
+        language: not offline(manifest)
+        and all(
+            found["coverage"] >= RANKING_COVERAGE
+            for name, its, found in each(systems)
+            if its == language and not systems[name]["baseline"]
+        )
+        for language in languages_of(systems)
+    }
+
+
+def languages_of(systems: Systems) -> list[str]:
+    """The languages of a run, by code."""
+    return sorted({language for _, language, _ in each(systems)})
+
+
+def each(systems: Systems) -> Iterator[tuple[str, str, LanguageSummary]]:
+    """Every system in every language it ran in: its name, the language, the figures."""
+    for name, system in systems.items():
+        for language, found in system["languages"].items():
+            yield name, language, found
