@@ -1,0 +1,282 @@
+"""Answerer and judge against a model endpoint that behaves in every way: on the wire, with a scripted server."""
+
+import time
+from collections.abc import AsyncIterator
+from datetime import UTC, datetime
+
+import pytest
+from aiohttp import web
+
+from memdock_evaluator.answer import models
+from memdock_evaluator.answer.answerer import Answer, Asked
+from memdock_evaluator.answer.endpoint import ModelEndpoint, ModelSettings
+from memdock_evaluator.answer.judge import ToJudge
+from memdock_evaluator.answer.models import ChatModel
+from memdock_evaluator.answer.opening import open_answerer, open_judge
+from memdock_evaluator.faults import Fault, RunStoppedError
+from memdock_evaluator.results.rows import Outcome, RetrievedMemory
+from support.model_server import ModelServer, serve_models
+
+ITEM = ToJudge(
+    question="What is my cat called", references=("Bublik", "The cat Bublik"), answer="Bublik", language="en"
+)
+ASKED = Asked(
+    text="Как зовут кота?",
+    date=datetime(2024, 10, 2, 10, 0, tzinfo=UTC),
+    language="ru",
+    zone=UTC,
+    memories=(
+        RetrievedMemory(rank=1, kind="", text="Кот Бублик", score=None, time="2024-03-04T20:15:00+00:00"),
+        RetrievedMemory(rank=2, kind="", text="{question}", score=None, time=None),
+    ),
+)
+
+
+@pytest.fixture
+async def server() -> AsyncIterator[ModelServer]:
+    async with serve_models(ModelServer()) as running:
+        yield running
+
+
+@pytest.fixture(autouse=True)
+def _quick(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(models, "_FIRST_WAIT_S", 0.001)
+
+
+def endpoint(server: ModelServer, *, purpose: str = "answer", timeout_s: float = 5.0) -> ModelEndpoint:
+    return ModelEndpoint(purpose=purpose, url=server.url, model="test-model", key="secret-key", timeout_s=timeout_s)
+
+
+async def completed(server: ModelServer, *, timeout_s: float = 5.0) -> str:
+    model = ChatModel(endpoint(server, timeout_s=timeout_s))
+    try:
+        return (await model.complete("hello", seed=7)).text
+    finally:
+        await model.close()
+
+
+async def fault(server: ModelServer, *, timeout_s: float = 5.0) -> Fault:
+    with pytest.raises(Fault) as caught:
+        await completed(server, timeout_s=timeout_s)
+    return caught.value
+
+
+def answer_of(status: int, **body: object) -> web.Response:
+    return web.json_response({"error": {"message": "said so", **body}}, status=status)
+
+
+async def test_the_request_is_at_temperature_0_with_the_seed(server: ModelServer) -> None:
+    server.chat = lambda body: "hi"
+    assert await completed(server) == "hi"
+    assert server.requests == [
+        (
+            "chat",
+            {
+                "model": "test-model",
+                "messages": [{"role": "user", "content": "hello"}],
+                "temperature": 0.0,
+                "seed": 7,
+            },
+        )
+    ]
+
+
+@pytest.mark.parametrize("status", [408, 429, 500, 502, 503])
+async def test_what_may_pass_is_tried_again(server: ModelServer, status: int) -> None:
+    server.faults = [answer_of(status), answer_of(status)]
+    assert await completed(server) == "ok"
+    assert len(server.requests) == 3
+
+
+async def test_it_waits_as_long_as_the_endpoint_asks(server: ModelServer) -> None:
+    server.faults = [web.Response(status=429, headers={"Retry-After": "1"}, text="{}")]
+    started = time.monotonic()
+    assert await completed(server) == "ok"
+    assert time.monotonic() - started >= 1.0
+
+
+async def test_an_endpoint_that_asks_for_an_hour_is_not_waited_for(server: ModelServer) -> None:
+    server.faults = [web.Response(status=429, headers={"Retry-After": "3600"}, text="{}")]
+    found = await fault(server)
+    assert (found.outcome, found.reason) == (Outcome.INFRASTRUCTURE_ERROR, "PROVIDER_RATE_LIMITED")
+
+
+async def test_500_for_good_is_an_infrastructure_error(server: ModelServer) -> None:
+    server.faults = [answer_of(500) for _ in range(4)]
+    found = await fault(server)
+    assert (found.outcome, found.reason) == (Outcome.INFRASTRUCTURE_ERROR, "PROVIDER_UNREACHABLE")
+    assert "test-model" in found.detail
+    assert "500" in found.detail
+
+
+@pytest.mark.parametrize(
+    "garbage",
+    [
+        web.Response(text="<html>It works!</html>", content_type="text/html"),
+        web.Response(text="{not json", content_type="application/json"),
+        web.json_response({"hello": "world"}),
+        web.json_response({"id": "c", "object": "chat.completion", "created": 0, "model": "m", "choices": []}),
+        web.json_response([1, 2]),
+    ],
+    ids=["html", "broken", "other", "no choices", "list"],
+)
+async def test_garbage_is_tried_again_and_never_an_answer(server: ModelServer, garbage: web.Response) -> None:
+    def same() -> web.Response:
+        return web.Response(body=garbage.body, content_type=garbage.content_type)
+
+    server.faults = [same()]
+    assert await completed(server) == "ok"
+    server.faults = [same() for _ in range(4)]
+    found = await fault(server)
+    assert (found.outcome, found.reason) == (Outcome.INFRASTRUCTURE_ERROR, "PROVIDER_PROTOCOL_ERROR")
+
+
+async def test_an_endpoint_that_never_answers(server: ModelServer) -> None:
+    server.faults = ["hang"] * 4
+    found = await fault(server, timeout_s=0.1)
+    assert (found.outcome, found.reason) == (Outcome.INFRASTRUCTURE_ERROR, "PROVIDER_TIMEOUT")
+    assert "did not answer within 0.1 s" in found.detail
+
+
+async def test_an_endpoint_that_is_not_there(server: ModelServer) -> None:
+    server.url = "http://127.0.0.1:9/v1"
+    found = await fault(server)
+    assert (found.outcome, found.reason) == (Outcome.INFRASTRUCTURE_ERROR, "PROVIDER_UNREACHABLE")
+    assert "cannot be reached" in found.detail
+
+
+@pytest.mark.parametrize(
+    ("status", "body", "sentence"),
+    [
+        (401, {}, "refuses the key .401.: check MEMDOCK_EVAL_ANSWER_KEY"),
+        (403, {}, "refuses the key .403.: check MEMDOCK_EVAL_ANSWER_KEY"),
+        (404, {}, "was not found .404.: check the address and the model's name"),
+        (429, {"code": "insufficient_quota"}, "has no quota left"),
+    ],
+)
+async def test_what_no_request_can_pass_stops_the_run(
+    server: ModelServer, status: int, body: dict[str, str], sentence: str
+) -> None:
+    server.faults = [answer_of(status, **body)]
+    with pytest.raises(RunStoppedError, match=sentence) as caught:
+        await completed(server)
+    assert "secret-key" not in str(caught.value)
+    assert len(server.requests) == 1
+
+
+@pytest.mark.parametrize(
+    ("status", "body", "outcome", "reason"),
+    [
+        (400, {"code": "context_length_exceeded"}, Outcome.SYSTEM_ERROR, "PAYLOAD_TOO_LARGE"),
+        (413, {}, Outcome.SYSTEM_ERROR, "PAYLOAD_TOO_LARGE"),
+        (400, {"code": "content_filter"}, Outcome.REFUSED, "CONTENT_FILTERED"),
+        (422, {}, Outcome.INFRASTRUCTURE_ERROR, "PROVIDER_UNREACHABLE"),
+    ],
+)
+async def test_a_request_that_is_declined_is_not_sent_again(
+    server: ModelServer, status: int, body: dict[str, str], outcome: Outcome, reason: str
+) -> None:
+    server.faults = [answer_of(status, **body)]
+    found = await fault(server)
+    assert (found.outcome, found.reason) == (outcome, reason)
+    assert len(server.requests) == 1
+
+
+async def test_a_reply_that_was_filtered_is_a_refusal(server: ModelServer) -> None:
+    choice = {"index": 0, "finish_reason": "content_filter", "message": {"role": "assistant", "content": None}}
+    server.faults = [
+        web.json_response({"id": "c", "object": "chat.completion", "created": 0, "model": "m", "choices": [choice]})
+    ]
+    assert (await fault(server)).outcome is Outcome.REFUSED
+
+
+async def test_a_dead_endpoint_stops_the_run_instead_of_failing_every_question(server: ModelServer) -> None:
+    model = ChatModel(ModelEndpoint(purpose="answer", url=server.url, model="m", tries=1))
+    server.faults = [answer_of(500) for _ in range(30)]
+    for _ in range(9):
+        with pytest.raises(Fault):
+            await model.complete("x", seed=0)
+    with pytest.raises(RunStoppedError, match=r"failed 10 times in a row; the last time: .* answers 500"):
+        await model.complete("x", seed=0)
+    await model.close()
+
+
+async def test_tokens_are_counted_by_the_endpoint_or_estimated_and_said_so(server: ModelServer) -> None:
+    model = ChatModel(endpoint(server))
+    counted = await model.complete("x" * 400, seed=0)
+    assert (counted.input_tokens, counted.estimated) == (100, False)
+    choice = {"index": 0, "finish_reason": "stop", "message": {"role": "assistant", "content": "ё" * 8}}
+    server.faults = [
+        web.json_response({"id": "c", "object": "chat.completion", "created": 0, "model": "m", "choices": [choice]})
+    ]
+    estimated = await model.complete("x" * 400, seed=0)
+    assert (estimated.input_tokens, estimated.output_tokens, estimated.estimated) == (100, 4, True)
+    await model.close()
+
+
+async def answered(server: ModelServer, **fields: str) -> Answer:
+    answerer = open_answerer(ModelSettings(endpoint=endpoint(server), **fields), ["ru", "en"], seed=5)
+    try:
+        return await answerer.answer(ASKED, repeat=2)
+    finally:
+        await answerer.close()
+
+
+async def test_the_answer_prompt_has_memories_with_times_the_question_and_its_weekday(server: ModelServer) -> None:
+    server.chat = lambda body: "<think>hm</think>Бублик"
+    answer = await answered(server)
+    assert (answer.text, answer.abstained) == ("Бублик", False)
+    (_, body) = server.requests[0]
+    prompt = body["messages"][0]["content"]
+    assert "- [понедельник, 4 марта 2024 г., 20:15] Кот Бублик\n- {question}\n" in prompt
+    assert "Сегодня среда, 2 октября 2024 г., 10:00." in prompt
+    assert "Вопрос: Как зовут кота?" in prompt
+    assert "Такой информации нет." in prompt
+    assert body["seed"] == 7
+
+
+async def test_an_answer_that_abstains_is_seen_as_such(server: ModelServer) -> None:
+    server.chat = lambda body: "Такой информации нет."
+    assert (await answered(server)).abstained
+
+
+@pytest.mark.parametrize(
+    ("form", "reply"),
+    [("json", '<think>3?</think>{"verdict": 2, "reason": "same"}'), ("pollux", "Да [RESULT] 2 [END]")],
+)
+async def test_the_judge_sees_question_references_answer_and_rubric(server: ModelServer, form: str, reply: str) -> None:
+    server.chat = lambda body: reply
+    judge = open_judge(ModelSettings(endpoint=endpoint(server, purpose="judge"), form=form), ["en"], seed=0)
+    verdict = await judge.judge(ITEM, repeat=0)
+    await judge.close()
+    assert (verdict.label, verdict.correct) == (2, True)
+    prompt = server.requests[0][1]["messages"][0]["content"]
+    for part in (
+        ITEM.question,
+        "Bublik\nThe cat Bublik",
+        "0: The answer is wrong",
+        "3: The answer is right in its key",
+    ):
+        assert part in prompt
+    assert ("### Эталонный ответ:" in prompt) == (form == "pollux")
+
+
+async def test_a_reply_without_a_verdict_is_asked_for_again_and_then_unscored(server: ModelServer) -> None:
+    replies = iter(["correct!", "[RESULT] 2 [END]", '{"verdict": 9}'])
+    server.chat = lambda body: next(replies)
+    judge = open_judge(ModelSettings(endpoint=endpoint(server, purpose="judge")), ["en"], seed=0)
+    verdict = await judge.judge(ITEM, repeat=1)
+    await judge.close()
+    assert (verdict.label, verdict.correct) == (None, None)
+    assert "no verdict of the rubric, 3 times" in verdict.note
+    assert [body["seed"] for _, body in server.requests] == [3, 4, 5]
+    assert verdict.input_tokens == 3 * (len(server.requests[0][1]["messages"][0]["content"]) // 4)
+
+
+async def test_the_second_try_of_the_judge_may_succeed(server: ModelServer) -> None:
+    replies = iter(["hm", '{"verdict": 0, "reason": "other name"}'])
+    server.chat = lambda body: next(replies)
+    judge = open_judge(ModelSettings(endpoint=endpoint(server, purpose="judge")), ["en"], seed=0)
+    verdict = await judge.judge(ITEM, repeat=0)
+    await judge.close()
+    assert (verdict.label, verdict.note) == (0, "other name")
