@@ -78,20 +78,11 @@ class _Section(BaseModel):
     model_config = ConfigDict(frozen=True, extra="forbid")
 
 
-class Listen(_Section):
-    """Where the two faces listen; port 0 takes any free port."""
+class TlsConfig(_Section):
+    """PEM files. `ca_file`: whose certificates are trusted; `cert_file`, `key_file`: how the gateway shows itself.
 
-    grpc: ListenAddress = "127.0.0.1:7450"
-    http: ListenAddress = "127.0.0.1:7451"
-
-    @property
-    def loopback(self) -> bool:
-        """Nobody outside this machine reaches either face."""
-        return all(_is_loopback(address.rpartition(":")[0]) for address in (self.grpc, self.http))
-
-
-class Tls(_Section):
-    """How an adapter is trusted (`ca_file`; absent: the machine's roots) and how the gateway shows itself to it."""
+    Towards a system without `ca_file`: the machine's authorities. As a listener without it: callers need none.
+    """
 
     ca_file: ExistingFile | None = None
     cert_file: ExistingFile | None = None
@@ -104,6 +95,25 @@ class Tls(_Section):
         return self
 
 
+class Listen(_Section):
+    """Where the two faces listen; port 0 takes any free port."""
+
+    grpc: ListenAddress = "127.0.0.1:7450"
+    http: ListenAddress = "127.0.0.1:7451"
+    tls: TlsConfig | None = None
+
+    @model_validator(mode="after")
+    def _has_certificate(self) -> Self:
+        if self.tls and not self.tls.cert_file:
+            raise _wrong("tls needs cert_file and key_file")
+        return self
+
+    @property
+    def loopback(self) -> bool:
+        """Nobody outside this machine reaches either face."""
+        return all(_is_loopback(address.rpartition(":")[0]) for address in (self.grpc, self.http))
+
+
 class SystemConfig(_Section):
     """One memory system behind the gateway."""
 
@@ -113,7 +123,7 @@ class SystemConfig(_Section):
     token_file: ExistingFile | None = None
     # Header name -> a file with its value, for adapters that ask for something else.
     header_files: dict[str, ExistingFile] = {}
-    tls: Tls | None = None
+    tls: TlsConfig | None = None
     # No call takes longer, whatever its caller allows.
     deadline_s: float = Field(default=60, gt=0, le=3600)
     # Calls inside the adapter at once; waiting Flushes do not count.
@@ -212,6 +222,15 @@ def load_config(path: Path) -> Config:
             for mistake in problem.errors(include_url=False, include_input=False)
         )
         raise ConfigError("\n".join(lines)) from None
+
+
+def check_system(name: str, address: str) -> None:
+    """Raises `ConfigError` when a system cannot be configured so."""
+    try:
+        SystemConfig(name=name, address=address)
+    except ValidationError as problem:
+        first = problem.errors(include_url=False, include_input=False)[0]
+        raise ConfigError(f"{_field(first['loc'])}{first['msg']}") from None
 
 
 def _field(location: tuple[int | str, ...]) -> str:

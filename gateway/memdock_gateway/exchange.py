@@ -5,6 +5,8 @@ from dataclasses import dataclass
 
 from opentelemetry.trace import Span
 
+from memdock.keys import Key
+
 
 @dataclass(slots=True, kw_only=True)
 class Exchange:
@@ -16,13 +18,23 @@ class Exchange:
     trace_parent: str = ""
     # Of the call, where it is sampled.
     span: Span | None = None
-    tenant: str = ""
-    key_id: str = ""
+    # Who calls; `None` until that is known.
+    key: Key | None = None
     # Empty until the name is known to be a configured one: a caller's words never become a label.
     system: str = ""
     retries: int = 0
     queue_s: float = 0.0
     upstream_s: float = 0.0
+
+    @property
+    def tenant(self) -> str:
+        """Whose call it is; empty until that is known."""
+        return self.key.tenant if self.key else ""
+
+    @property
+    def key_id(self) -> str:
+        """With which key it came; empty until that is known."""
+        return self.key.key_id if self.key else ""
 
     def own_s(self, total_s: float) -> float:
         """The gateway's part of the call: neither in the queue nor in the system."""

@@ -24,9 +24,10 @@ class Router:
         self._limits = limits
         self._audit = audit
 
-    def has(self, system: str) -> bool:
-        """Whether a system of that name is configured."""
-        return system in self._upstreams
+    @property
+    def systems(self) -> list[str]:
+        """The configured names, in their order."""
+        return list(self._upstreams)
 
     async def call(self, method: Method, request: Any, call: Call, exchange: Exchange) -> Any:
         """The system's answer; `exchange.tenant` tells whose space it is."""

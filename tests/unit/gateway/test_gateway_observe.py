@@ -3,6 +3,7 @@
 import asyncio
 import io
 import logging
+from dataclasses import replace
 
 import orjson
 import pytest
@@ -10,6 +11,7 @@ from opentelemetry.sdk.trace.export.in_memory_span_exporter import InMemorySpanE
 
 from memdock.face import Served
 from memdock.service import METHODS, Call
+from memdock_gateway.callers import DEVELOPMENT_KEY
 from memdock_gateway.exchange import Exchange
 from memdock_gateway.lanes import Lane
 from memdock_gateway.log import set_up_logs
@@ -23,7 +25,8 @@ UNSAMPLED = CALLER[:-1] + "0"
 
 def finished(trace_parent=""):
     exchange = Exchange(method="Retrieve", request_id="r1", trace_parent=trace_parent)
-    exchange.tenant, exchange.key_id, exchange.system = "acme", "k1", "rag"
+    exchange.key = replace(DEVELOPMENT_KEY, tenant="acme", key_id="k1")
+    exchange.system = "rag"
     exchange.upstream_s, exchange.queue_s, exchange.retries = 0.002, 0.001, 2
     return exchange
 

@@ -1,7 +1,6 @@
 """The OpenAPI document says what the descriptors and the comments of the .proto say."""
 
 from memdock.service import METHODS
-
 from memdock_gateway.contract import comments
 from memdock_gateway.openapi import openapi
 

@@ -2,6 +2,7 @@
 
 import asyncio
 import time
+from dataclasses import replace
 
 import orjson
 import pytest
@@ -11,9 +12,11 @@ from memdock.service import METHODS, Call
 from memdock.types import Limits
 from memdock.v1 import memory_pb2 as pb
 from memdock_gateway.audit import Audit
+from memdock_gateway.callers import DEVELOPMENT_KEY
 from memdock_gateway.exchange import Exchange
 from memdock_gateway.router import Router
-from memdock_gateway.space_key import DEVELOPMENT_KEY, SpaceNames
+from memdock_gateway.space_key import DEVELOPMENT_KEY as SPACE_KEY
+from memdock_gateway.space_key import SpaceNames
 from memdock_gateway.upstream import Upstream
 
 
@@ -35,7 +38,7 @@ class Scripted:
 
 
 def upstream(service, *, name="rag", deadline_s=5.0, concurrency=4, queue=4):
-    names = SpaceNames(DEVELOPMENT_KEY, name)
+    names = SpaceNames(SPACE_KEY, name)
     return Upstream(name, service, names, deadline_s=deadline_s, concurrency=concurrency, queue=queue)
 
 
@@ -45,7 +48,7 @@ def router(service, *, limits=None, audit=None, **options):
 
 
 def exchange(method, tenant="acme"):
-    return Exchange(method=method, request_id="r1", tenant=tenant, key_id="k1")
+    return Exchange(method=method, request_id="r1", key=replace(DEVELOPMENT_KEY, tenant=tenant, key_id="k1"))
 
 
 async def ask(through, method, request, *, call=None, of=None):
@@ -65,7 +68,7 @@ async def test_the_adapter_sees_a_hashed_space_and_no_system():
     await ask(router(service), "Retrieve", retrieve())
     (_, request, call) = service.seen[0]
     assert request.system == ""
-    assert request.space_id == SpaceNames(DEVELOPMENT_KEY, "rag").name("acme", "s1")
+    assert request.space_id == SpaceNames(SPACE_KEY, "rag").name("acme", "s1")
     assert request.query == "q"
     assert call.credential == ""
     assert call.request_id == "r1"
@@ -227,7 +230,7 @@ async def test_an_erasure_leaves_two_lines_and_no_name(tmp_path):
     audit.close()
     text = (tmp_path / "audit.jsonl").read_text()
     asked, answered = (orjson.loads(line) for line in text.splitlines())
-    hashed = SpaceNames(DEVELOPMENT_KEY, "rag").name("acme", "private-space")
+    hashed = SpaceNames(SPACE_KEY, "rag").name("acme", "private-space")
     for line in (asked, answered):
         assert (line["tenant"], line["key_id"], line["system"], line["space"]) == ("acme", "k1", "rag", hashed)
         assert line["method"] == "Forget"

@@ -1,0 +1,51 @@
+"""The HTTP face: a FastAPI application that documents itself and hands the calls of the protocol to `HttpFace`.
+
+The calls are plain ASGI below FastAPI: its own handling of a request costs half as much again as the whole call, and
+its answers to a wrong path, verb or body are not problem documents.
+"""
+
+import time
+from collections.abc import MutableMapping
+from typing import Any
+
+import orjson
+from fastapi import FastAPI, Request, Response
+from starlette.types import Receive, Scope, Send
+
+from memdock.face_http import HttpFace
+from memdock_gateway.exchange import current
+from memdock_gateway.openapi import openapi
+
+JSON = "application/json"
+
+
+def http_app(face: HttpFace, version: str) -> FastAPI:
+    """The application: `/openapi.json`, and everything else by the face, unknown paths and verbs included."""
+    app = FastAPI(title="Memdock", version=version, openapi_url=None, docs_url=None, redoc_url=None)
+    document = orjson.dumps(openapi(version), option=orjson.OPT_INDENT_2)
+
+    async def serve_document(_request: Request) -> Response:
+        return Response(document, media_type=JSON)
+
+    app.add_route("/openapi.json", serve_document, methods=["GET"], include_in_schema=False)
+    app.mount("/", _Timed(face))
+    return app
+
+
+class _Timed:
+    """Adds the gateway's own part to the header `Server-Timing`."""
+
+    def __init__(self, face: HttpFace) -> None:
+        self._face = face
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        started_s = time.perf_counter()
+
+        async def send_timed(message: MutableMapping[str, Any]) -> None:
+            exchange = current.get()
+            if exchange is not None and message["type"] == "http.response.start":
+                own_ms = exchange.own_s(time.perf_counter() - started_s) * 1000
+                message["headers"] = [*message["headers"], (b"server-timing", f"gateway;dur={own_ms:.3f}".encode())]
+            await send(message)
+
+        await self._face(scope, receive, send_timed)

@@ -1,0 +1,100 @@
+"""A folder with everything that a gateway needs, written once; and its space key's rotation."""
+
+import os
+from collections.abc import Mapping
+from datetime import datetime
+from pathlib import Path
+
+from memdock.key_document import check_bindings
+from memdock.key_file import editing
+from memdock.keys import ANY, create_key
+from memdock_gateway.config import Config, ConfigError, check_system
+from memdock_gateway.space_key import new_space_key, read_space_keys, write_space_keys
+
+CONFIG_NAME = "gateway.yaml"
+KEYS_NAME = "keys.json"
+SPACE_KEYS_NAME = "space-keys.yaml"
+FIRST_KEY_NAME = "first.key"
+
+_CONFIG = """\
+# A gateway's configuration; `memdock-gateway check --config {name}` tells whether it can be used.
+# Paths are relative to this file.
+listen:
+  grpc: 127.0.0.1:7450
+  http: 127.0.0.1:7451
+  # tls: {{cert_file: server.pem, key_file: server-key.pem}}
+
+# Who may call: `memdock keys create|rotate|revoke` change the file, and the gateway takes the change within a second.
+keys_file: {keys}
+
+# What names spaces at the systems. The fingerprint holds the gateway to the key: without it spaces cannot be found.
+space_key:
+  file: {space_keys}
+  fingerprints:
+    1: {fingerprint}
+
+# One line for each erasure that was asked for and one for its end.
+audit_file: audit.jsonl
+
+systems:
+{systems}
+# limits: {{max_request_bytes: 4194304, max_turns_per_request: 256, max_top_k: 100}}
+# telemetry: {{otlp_endpoint: "http://127.0.0.1:4318", sample_ratio: 0.1}}
+# drain_s: 30
+"""
+
+_SYSTEM = """\
+  - name: {name}
+    address: {address}
+    # token_file: {name}.token     # the bearer token that the system asks for
+    # tls: {{ca_file: ca.pem}}       # for grpcs:// and https://
+    # deadline_s: 60
+    # concurrency: 64
+    # queue: 256
+"""
+
+
+def create_folder(folder: Path, *, tenant: str, systems: Mapping[str, str], now: datetime) -> None:
+    """Writes the configuration, a space key and a key of `tenant` that may do everything, handed out in `first.key`.
+
+    Raises `ConfigError` when one of the files is there already, or a system cannot be one, and `ValueError` for a
+    tenant that cannot be one; then nothing is written.
+    """
+    for name, address in systems.items():
+        check_system(name, address)
+    key, credential = create_key(tenant=tenant, systems=[ANY], spaces=[ANY], calls=[ANY], now=now)
+    check_bindings(key)
+    for name in (CONFIG_NAME, KEYS_NAME, SPACE_KEYS_NAME, FIRST_KEY_NAME):
+        if (folder / name).exists():
+            raise ConfigError(f"{folder / name} is there already; nothing was written")
+    folder.mkdir(parents=True, exist_ok=True)
+    space_key = new_space_key(1)
+    write_space_keys(folder / SPACE_KEYS_NAME, {1: space_key})
+    with editing(folder / KEYS_NAME) as file:
+        file.keys[key.key_id] = key
+    _write_private(folder / FIRST_KEY_NAME, credential + "\n")
+    (folder / CONFIG_NAME).write_text(
+        _CONFIG.format(
+            name=CONFIG_NAME,
+            keys=KEYS_NAME,
+            space_keys=SPACE_KEYS_NAME,
+            fingerprint=space_key.fingerprint,
+            systems="".join(_SYSTEM.format(name=name, address=address) for name, address in systems.items()),
+        )
+    )
+
+
+def rotate_space_key(config: Config) -> tuple[int, str]:
+    """Adds the next version to the space key's file; gives the version and its fingerprint. Changes no system."""
+    if config.space_key is None:
+        raise ConfigError("the configuration has no space_key; `memdock-gateway init FOLDER` writes one")
+    keys = read_space_keys(config.space_key.file)
+    version = max(keys) + 1
+    key = new_space_key(version)
+    write_space_keys(config.space_key.file, {**keys, version: key})
+    return version, key.fingerprint
+
+
+def _write_private(path: Path, text: str) -> None:
+    with os.fdopen(os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600), "w") as file:
+        file.write(text)
