@@ -1,0 +1,140 @@
+"""The command `memdock`: where it speaks to, and how it ends. 0: done; 1: the service refused or failed; 2: usage."""
+
+import os
+import sys
+from collections.abc import Mapping
+from pathlib import Path
+
+import click
+
+from memdock.cli.adding import add, flush
+from memdock.cli.asking import describe, export, ping, retrieve, turns
+from memdock.cli.erasing import forget, reset
+from memdock.cli.key_commands import KEYS_FILE_VARIABLE, keys
+from memdock.cli.target import Target
+from memdock.errors import MemdockError
+from memdock.tls import Tls
+
+PREFIX = "MEMDOCK_"
+OTHER_PREFIXES = ("MEMDOCK_EMBEDDER", "MEMDOCK_EVAL_", "MEMDOCK_GATEWAY_", "MEMDOCK_PGVECTOR_")
+
+_FILE = click.Path(dir_okay=False, path_type=Path)
+
+
+@click.group(epilog="Each command has its own --help with examples.")
+@click.option(
+    "--url",
+    default="grpc://127.0.0.1:7450",
+    show_default=True,
+    envvar="MEMDOCK_URL",
+    help="grpc://host:port, grpcs://host:port, http://host:port[/prefix] or https://...",
+)
+@click.option(
+    "--system", default="", envvar="MEMDOCK_SYSTEM", help="The memory system's name; a lone server needs none."
+)
+@click.option("--key", default="", envvar="MEMDOCK_KEY", help="The API key. On a shared machine prefer --key-file.")
+@click.option("--key-file", type=_FILE, envvar="MEMDOCK_KEY_FILE", help="A file that holds the API key alone.")
+@click.option(
+    "--timeout",
+    "timeout_s",
+    type=click.FloatRange(min=0.001),
+    default=60.0,
+    show_default=True,
+    envvar="MEMDOCK_TIMEOUT",
+    help="Seconds that one call may take.",
+)
+@click.option("--ca-file", type=_FILE, envvar="MEMDOCK_CA_FILE", help="Whom to trust, for grpcs:// and https:// (PEM).")
+@click.option("--cert-file", type=_FILE, envvar="MEMDOCK_CERT_FILE", help="Our certificate, for mutual TLS (PEM).")
+@click.option("--cert-key-file", type=_FILE, envvar="MEMDOCK_CERT_KEY_FILE", help="Its private key (PEM).")
+@click.option("--json", "as_json", is_flag=True, help="Answer as JSON, for programs.")
+@click.version_option(package_name="memdock")
+@click.pass_context
+def app(
+    context: click.Context,
+    url: str,
+    system: str,
+    key: str,
+    key_file: Path | None,
+    timeout_s: float,
+    ca_file: Path | None,
+    cert_file: Path | None,
+    cert_key_file: Path | None,
+    as_json: bool,
+) -> None:
+    """Speak to a conversational memory: any memory system, or a gateway in front of many.
+
+    A space holds what was said; turns are added to it, and memories are found in it again:
+
+    \b
+      export MEMDOCK_URL=http://127.0.0.1:7451 MEMDOCK_SYSTEM=rag-hybrid MEMDOCK_KEY_FILE=key.txt
+      memdock ping
+      memdock add anna --session s1 --turn-id t1 --role user --text "I moved to Kazan in May."
+      memdock flush anna
+      memdock retrieve anna "Where does she live?"
+      memdock forget anna --turn t1
+      memdock reset anna
+    """
+    if key and key_file:
+        raise click.UsageError("give --key or --key-file, not both")
+    tls = Tls(ca_file=ca_file, cert_file=cert_file, key_file=cert_key_file) if ca_file or cert_file else None
+    context.obj = Target(
+        url=url,
+        system=system,
+        key=_read_key(key_file) if key_file else key,
+        timeout_s=timeout_s,
+        tls=tls,
+        as_json=as_json,
+    )
+
+
+for command in (ping, describe, add, flush, retrieve, forget, reset, turns, export, keys):
+    app.add_command(command)
+
+
+def main() -> None:
+    """Runs the command and exits: one sentence for each failure, no trace."""
+    sys.exit(run(sys.argv[1:], os.environ))
+
+
+def run(arguments: list[str], environment: Mapping[str, str]) -> int:
+    """Runs the command; the exit code."""
+    try:
+        _check_environment(environment)
+        result = app.main(arguments, prog_name="memdock", standalone_mode=False)
+    except click.ClickException as problem:
+        problem.show()
+        return 2
+    except click.Abort:
+        click.echo("stopped", err=True)
+        return 2
+    except MemdockError as error:
+        click.echo(f"memdock: {error.message} ({error.reason})", err=True)
+        for item in error.fields[1:]:
+            click.echo(f"  {item.field}: {item.description}", err=True)
+        return 1
+    except BrokenPipeError:
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())  # so that the flush at exit is quiet
+        return 1
+    except UnicodeEncodeError:
+        click.echo("memdock: an argument is not UTF-8", err=True)
+        return 2
+    except ValueError as problem:
+        click.echo(f"memdock: {problem}", err=True)
+        return 2
+    return result if isinstance(result, int) else 0
+
+
+def _check_environment(environment: Mapping[str, str]) -> None:
+    known = {parameter.envvar for parameter in app.params if isinstance(parameter.envvar, str)} | {KEYS_FILE_VARIABLE}
+    for name in environment:
+        if name.startswith(PREFIX) and name not in known and not name.startswith(OTHER_PREFIXES):
+            raise click.UsageError(
+                f"the environment has {name}, which means nothing here; known: {', '.join(sorted(known))}"
+            )
+
+
+def _read_key(file: Path) -> str:
+    try:
+        return file.read_text(encoding="utf-8").strip()
+    except (OSError, UnicodeDecodeError) as problem:
+        raise click.UsageError(f"--key-file {file}: cannot be read: {problem}") from None
