@@ -1,5 +1,6 @@
 """The last step of every reader: what the types promise is made true, and whatever had to be mended is noted."""
 
+from collections import defaultdict
 from collections.abc import Iterable, Iterator
 from dataclasses import replace
 
@@ -10,16 +11,17 @@ from memdock_evaluator.dataset.types import Dialogue, DialogueTurn, Question, Se
 def mend(dialogues: Iterable[Dialogue]) -> Iterator[Dialogue]:
     """Make ids unique, leave out blank turns and NULs, keep of the evidence what exists, in order.
 
-    `dialogue_id` becomes unique in the file, question and turn ids in their dialogue, by a suffix "~2", "~3" and so on.
-    Sessions that hold a turn of evidence become evidence as well.
+    `dialogue_id` becomes unique in the file (in each language of it, for languages share their ids), question and turn
+    ids in their dialogue, by a suffix "~2", "~3" and so on. Sessions that hold a turn of evidence become evidence as
+    well.
     """
-    dialogue_ids: set[str] = set()
+    dialogue_ids: defaultdict[str, set[str]] = defaultdict(set)
     for dialogue in dialogues:
         notes = Notes(where=f"dialogue {dialogue.dialogue_id}", oddities=list(dialogue.oddities))
         sessions = tuple(_mended_sessions(dialogue.sessions, notes))
         yield replace(
             dialogue,
-            dialogue_id=_unique(dialogue.dialogue_id, dialogue_ids, "dialogue-id-twice", notes),
+            dialogue_id=_unique(dialogue.dialogue_id, dialogue_ids[dialogue.language], "dialogue-id-twice", notes),
             sessions=sessions,
             questions=tuple(_mended_questions(dialogue.questions, sessions, notes)),
             oddities=tuple(notes.oddities),

@@ -58,7 +58,7 @@ class SystemRecall:
         for date, keys in _by_date(missing, questions):
             await ingest.add(self._unsaid(dialogue, date, ingest))
             found |= await self._ask(keys, questions)
-        self.parts.write(INGEST, [await ingest.finish()])
+        self._note(dialogue, await ingest.finish())
         return found
 
     async def _holds(self, dialogue: Dialogue) -> bool:
@@ -76,7 +76,19 @@ class SystemRecall:
     async def _fill(self, dialogue: Dialogue) -> None:
         ingest = await self._emptied()
         await ingest.add(groups(dialogue, self.settings.ingest_unit))
-        self.parts.write(INGEST, [await ingest.finish()])
+        self._note(dialogue, await ingest.finish())
+
+    def _note(self, dialogue: Dialogue, ingested: Ingested) -> None:
+        """Keeps what became of the turns, and says where a question may miss some of them."""
+        self.parts.write(INGEST, [ingested])
+        counts = ingested.counts
+        where = f"{self.system.name}: dialogue {dialogue.dialogue_id} ({dialogue.language})"
+        if ingested.failed_turns:
+            first = ingested.failed_turns[0]
+            why = f"the first with {first.reason}: {first.message}"
+            self.progress.say(f"{where}: {counts.failed} of {counts.turns_read} turns failed, {why}")
+        if counts.turns_listed != counts.turns_read:
+            self.progress.say(f"{where}: {counts.turns_read} turns were sent, the system lists {counts.turns_listed}")
 
     async def _emptied(self) -> Ingest:
         await self.system.reset(self.space_id)

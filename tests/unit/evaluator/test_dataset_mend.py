@@ -22,6 +22,13 @@ def test_ids_that_stand_twice_are_told_apart(tmp_path: Path) -> None:
     assert "dialogue-id-twice" in kinds(second)
 
 
+def test_two_languages_of_one_file_share_their_ids(tmp_path: Path) -> None:
+    english, russian = read(tmp_path, OWN | {"language": "en"}, OWN | {"language": "ru"})
+
+    assert english.dialogue_id == russian.dialogue_id == OWN["dialogue_id"]
+    assert "dialogue-id-twice" not in kinds(russian)
+
+
 def test_a_suffix_never_meets_an_id_of_the_file(tmp_path: Path) -> None:
     questions = [OWN["questions"][0] | {"question_id": name} for name in ("q", "q~2", "q")]
 
