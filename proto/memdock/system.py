@@ -1,4 +1,4 @@
-"""The narrow interface that a memory system satisfies; `memdock.serve` gives it everything else.
+"""The narrow interface that a memory system satisfies; `memdock.server` gives it everything else.
 
 The server promises the system: inside one space calls of `add`, `forget` and `reset` never overlap; they come in
 acceptance order; `add` is never cancelled; text, ids and times have been checked; a feature that is not declared in
@@ -76,8 +76,10 @@ class System(Protocol):
     async def add(self, space: str, turns: Sequence[Turn], *, final: bool) -> Batch:
         """Takes turns of one space, oldest first, and answers for a prefix of them.
 
-        `final`: nothing follows for now, so every turn must be answered. An exception fails the whole batch: each of
-        its turns becomes FAILED.
+        `final`: nothing follows for now, so at least one turn must be answered; the rest comes again, `final` too. An
+        exception fails the whole batch: each of its turns becomes FAILED. A turn whose earlier attempt failed or was
+        cut short by a kill comes again after a `forget` of its id, where FEATURE_FORGET_TURNS is declared and the
+        ledger does not share the system's transaction.
         """
 
     async def retrieve(self, space: str, query: Query) -> Sequence[Memory]:
@@ -87,11 +89,13 @@ class System(Protocol):
         """Erases what is selected and what stood on it; repeatable. `session_ids` arrive as their `turn_ids` too.
 
         By memory: that memory, and the turns it was made from (named in `erased_turn_ids`). By turn: what stood on it
-        is rebuilt without it.
+        is rebuilt without it; ids that the system does not hold are no error. A `MemdockError` that may pass
+        (UNAVAILABLE, RESOURCE_EXHAUSTED, DEADLINE_EXCEEDED, ABORTED) is tried again until it does; any other exception
+        is told to the caller and ends the erasure.
         """
 
     async def reset(self, space: str) -> Sequence[Residue]:
-        """Erases the whole space; repeatable, harmless for an unknown space."""
+        """Erases the whole space; repeatable, harmless for an unknown space. It is tried again until it succeeds."""
 
 
 @runtime_checkable

@@ -30,8 +30,8 @@ class SqliteLedger:
     """A ledger in the file `path` (its folder must exist), with SQLite's `-wal`, `-shm` and an `.owner` file beside it.
 
     WAL with synchronous=FULL: what was accepted survives a kill and a power cut. secure_delete and a truncated WAL:
-    what was erased is gone from the files. Writes go through one thread that commits all that wait at once; reads are
-    short and indexed and run where they are asked for.
+    what was erased is gone from the files. Writes and long reads go through one thread that commits all that wait at
+    once; the short, indexed reads of every Retrieve run where they are asked for.
     """
 
     shares_transaction = False
@@ -51,23 +51,23 @@ class SqliteLedger:
             await opened.close()
 
     async def check_ready(self) -> None:
-        await self._write(lambda connection: connection.execute("SELECT count(*) FROM keys").fetchone())
+        await self._run(lambda connection: connection.execute("SELECT count(*) FROM keys").fetchone())
 
     async def admit(self, space: str, turns: Sequence[Turn]) -> Admission:
         key = self._open.digest_key
         try:
-            return await self._write(lambda connection: turn_rows.admit(connection, key, space, turns))
+            return await self._run(lambda connection: turn_rows.admit(connection, key, space, turns))
         except turn_rows.ConflictError as conflict:
             return Admission(conflicts=conflict.indexes)
 
     async def pending(self, space: str, *, upto: int | None = None, limit: int) -> Sequence[PendingTurn]:
-        return self._read(lambda connection: turn_rows.pending(connection, space, upto, limit))
+        return await self._run(lambda connection: turn_rows.pending(connection, space, upto, limit))
 
     async def last_pending(self, space: str) -> int:
         return self._read(lambda connection: turn_rows.last_pending(connection, space))
 
     async def start(self, space: str, seqs: Sequence[int]) -> None:
-        await self._write(lambda connection: turn_rows.start(connection, space, seqs))
+        await self._run(lambda connection: turn_rows.start(connection, space, seqs))
 
     async def settle(
         self,
@@ -84,16 +84,16 @@ class SqliteLedger:
             turn_rows.settle(connection, space, settled)
             cost_rows.add(connection, space, usage)
 
-        await self._write(work)
+        await self._run(work)
 
     async def counts(self, space: str, *, upto: int | None = None) -> Counts:
         return self._read(lambda connection: turn_rows.counts(connection, space, upto))
 
     async def failed(self, space: str, *, limit: int) -> Sequence[LedgerRow]:
-        return self._read(lambda connection: turn_rows.failed(connection, space, limit))
+        return await self._run(lambda connection: turn_rows.failed(connection, space, limit))
 
     async def turns(self, space: str, *, after: int, limit: int) -> Sequence[LedgerRow]:
-        return self._read(lambda connection: turn_rows.page(connection, space, after, limit))
+        return await self._run(lambda connection: turn_rows.page(connection, space, after, limit))
 
     async def find(self, space: str, turn_ids: Sequence[str]) -> Mapping[str, TurnRecord]:
         return self._read(lambda connection: turn_rows.find(connection, space, turn_ids))
@@ -110,12 +110,12 @@ class SqliteLedger:
         )
 
     async def resolve(self, space: str, selection: Selection) -> Resolution:
-        return self._read(lambda connection: erasure_rows.resolve(connection, space, selection))
+        return await self._run(lambda connection: erasure_rows.resolve(connection, space, selection))
 
     async def begin_erasure(
         self, space: str, kind: ErasureKind, selection: Selection, *, request_id: str, fingerprint: bytes
     ) -> Begun:
-        return await self._write(
+        return await self._run(
             lambda connection: erasure_rows.begin(connection, space, kind, selection, request_id, fingerprint)
         )
 
@@ -136,7 +136,7 @@ class SqliteLedger:
                 note="the write-ahead log could not be emptied" if busy else "",
             )
 
-        return Taken(turn_ids=await self._write(take), residue=await self._open.writer.run_alone(scrub))
+        return Taken(turn_ids=await self._run(take), residue=await self._open.writer.run_alone(scrub))
 
     async def finish_erasure(self, intent: Intent, *, answer: bytes, usage: Sequence[ModelUsage] = ()) -> None:
         def work(connection: sqlite3.Connection) -> None:
@@ -144,13 +144,13 @@ class SqliteLedger:
                 cost_rows.add(connection, intent.space, usage)
             erasure_rows.finish(connection, intent, answer)
 
-        await self._write(work)
+        await self._run(work)
 
     async def abandon_erasure(self, intent: Intent) -> None:
-        await self._write(lambda connection: erasure_rows.abandon(connection, intent))
+        await self._run(lambda connection: erasure_rows.abandon(connection, intent))
 
     async def spend(self, space: str, usage: Sequence[ModelUsage]) -> None:
-        await self._write(lambda connection: cost_rows.add(connection, space, usage))
+        await self._run(lambda connection: cost_rows.add(connection, space, usage))
 
     async def spent(self, space: str) -> Sequence[ModelUsage]:
         return self._read(lambda connection: cost_rows.total(connection, space))
@@ -161,7 +161,7 @@ class SqliteLedger:
             raise UnavailableError("STORE_UNREACHABLE", f"The ledger {self.path} is not open.")
         return self._opened
 
-    async def _write(self, work: Callable[[sqlite3.Connection], Result]) -> Result:
+    async def _run(self, work: Callable[[sqlite3.Connection], Result]) -> Result:
         return await self._open.writer.run(work)
 
     def _read(self, work: Callable[[sqlite3.Connection], Result]) -> Result:

@@ -141,7 +141,7 @@ async def test_a_deadline_cancels_the_work_behind_a_retrieve(tmp_path: Path) -> 
         started = time.monotonic()
         with pytest.raises(DeadlineExceededError) as problem:
             await client.retrieve(SPACE, "hello")
-        assert time.monotonic() - started < 0.4
+        assert time.monotonic() - started < 2.0
         assert problem.value.reason == "DEADLINE_EXCEEDED"
         assert system.reads_cancelled == 1
         await until(lambda: system.turn_ids(SPACE) == ["a"])

@@ -115,7 +115,7 @@ async def test_a_near_deadline_is_told_and_the_reset_goes_on(tmp_path: Path) -> 
         started = time.monotonic()
         with pytest.raises(AbortedError) as problem:
             await client.reset(SPACE, request_id="r")
-        assert 0.15 < time.monotonic() - started < 0.4
+        assert 0.15 < time.monotonic() - started < 2.0
         assert (problem.value.reason, problem.value.retry_after_s) == ("IN_PROGRESS", 1.0)
         await client.add_turns(SPACE, turns("new"))
         assert await reason_of(client.reset(SPACE, request_id="r")) == "IN_PROGRESS"
