@@ -35,9 +35,10 @@ class Admitter:
         )
 
     async def _admit(self, space: Space, turns: Sequence[Turn]) -> Admission:
-        admission = await self._ledger.admit(space.name, turns)
-        self._worker.wake(space)
-        return admission
+        try:
+            return await self._ledger.admit(space.name, turns)
+        finally:
+            self._worker.wake(space)  # also after an error: a commit may have happened although its answer was lost
 
 
 def _conflict(turns: Sequence[Turn], indexes: Sequence[int]) -> AlreadyExistsError:

@@ -1,7 +1,7 @@
 """Work that ends by itself, whoever waits for it or leaves."""
 
 import asyncio
-from collections.abc import Coroutine
+from collections.abc import Coroutine, Iterator
 from typing import Any, TypeVar
 
 Result = TypeVar("Result")
@@ -38,3 +38,11 @@ class Background:
         """Returns when nothing is running."""
         while self._tasks:
             await asyncio.wait(self._tasks)
+
+
+def pauses(first_s: float, longest_s: float) -> Iterator[float]:
+    """How long to wait after the first failure, the second, and so on without end: twice as long each time."""
+    pause_s = first_s
+    while True:
+        yield pause_s
+        pause_s = min(2 * pause_s, longest_s)

@@ -3,16 +3,15 @@
 import asyncio
 import hashlib
 import json
-from collections.abc import Sequence
 from dataclasses import asdict, dataclass
 
 from memdock import usage
-from memdock.engine.background import Background
+from memdock.engine.background import Background, pauses
 from memdock.engine.erasure_answers import for_system, forget_answer, reset_answer
 from memdock.engine.faults import error_of, is_passing, log_fault, must_end
 from memdock.engine.spaces import Space
 from memdock.engine.worker import Worker
-from memdock.errors import AbortedError, MemdockError
+from memdock.errors import AbortedError, MemdockError, UnavailableError
 from memdock.findings import refuse
 from memdock.ledger import ErasureKind, Intent, Ledger
 from memdock.system import System
@@ -61,10 +60,11 @@ class Erasing:
         """Writes an erasure down and starts it; the one under way, or its answer, where `request_id` names one."""
         return await self._background.finish(self._begin(space, kind, selection, request_id))
 
-    def resume(self, space: Space, intents: Sequence[Intent]) -> None:
-        """Goes on with erasures of an earlier process."""
-        for intent in intents:
-            self._start(space, intent)
+    async def resume(self, space: Space) -> None:
+        """Goes on with erasures that are written down and that nobody carries out."""
+        for intent in await self._ledger.open_erasures(space.name):
+            if intent.erasure_id not in self._running:
+                self._start(space, intent)
 
     async def _begin(self, space: Space, kind: ErasureKind, selection: Selection, request_id: str) -> Running | bytes:
         if kind is ErasureKind.RESET:
@@ -79,9 +79,25 @@ class Erasing:
             if begun.answer is not None:
                 return begun.answer
             raise refuse("VALIDATION_FAILED", "request_id", "was used in this space for another request")
+        except UnavailableError:
+            self._background.spawn(self._adopt(space))
+            raise
         finally:
             if kind is ErasureKind.RESET:
                 space.end_reset()
+
+    async def _adopt(self, space: Space) -> None:
+        """After a lost answer of the ledger: what it has written down all the same is carried out."""
+        for pause_s in pauses(_FIRST_PAUSE_S, _LONGEST_PAUSE_S):
+            await self._background.pause(pause_s)
+            if self._background.stopping.is_set():
+                return
+            try:
+                await self.resume(space)
+            except UnavailableError as fault:
+                log_fault("ledger_failed", fault)
+            else:
+                return
 
     def _start(self, space: Space, intent: Intent) -> Running:
         running = Running(intent=intent, attempt=asyncio.get_running_loop().create_future())
@@ -102,8 +118,7 @@ class Erasing:
 
     async def _until_done(self, space: Space, running: Running) -> bytes | None:
         """The answer; `None` when the erasure was given up, or the server ends first."""
-        pause_s = _FIRST_PAUSE_S
-        while True:
+        for pause_s in pauses(_FIRST_PAUSE_S, _LONGEST_PAUSE_S):
             try:
                 async with space.lock:
                     return await self._attempt(running.intent)
@@ -113,14 +128,14 @@ class Erasing:
                 log_fault("erasure_failed", fault)
                 if not is_passing(fault) and running.intent.kind is ErasureKind.FORGET:
                     await self._give_up(running, fault)
-                    return None
+                    break
                 error = error_of(fault)
                 running.fail(in_progress(f"the last attempt ended with {error.reason} ({error.message})"))
             await self._background.pause(pause_s)
             if self._background.stopping.is_set():
                 running.fail(in_progress("the server is ending"))
-                return None
-            pause_s = min(2 * pause_s, _LONGEST_PAUSE_S)
+                break
+        return None
 
     async def _attempt(self, intent: Intent) -> bytes:
         with usage.collect() as meter:

@@ -84,7 +84,7 @@ class Ledgered:
                 ends.push_async_callback(self._system.close)
             for name in await self._ledger.busy_spaces():
                 space = self._spaces.at(name)
-                self._erasing.resume(space, await self._ledger.open_erasures(name))
+                await self._erasing.resume(space)
                 self._worker.wake(space)
             self._ends = ends.pop_all()
 

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 import structlog
 
-from memdock.engine.background import Background
+from memdock.engine.background import Background, pauses
 from memdock.engine.batches import Attempt, attempt, interrupted
 from memdock.engine.faults import is_passing, log_fault
 from memdock.engine.features import has
@@ -42,18 +42,17 @@ class Worker:
             self._background.spawn(self._work(space))
 
     async def _work(self, space: Space) -> None:
-        pause_s = _FIRST_PAUSE_S
+        waits = pauses(_FIRST_PAUSE_S, _LONGEST_PAUSE_S)
         while space.wanted and not self._background.stopping.is_set():
             space.wanted = False
             try:
                 async with self._places, space.lock:
                     more = await self._step(space)
                 space.wanted = space.wanted or more  # a wake during the step has set it meanwhile
-                pause_s = _FIRST_PAUSE_S
+                waits = pauses(_FIRST_PAUSE_S, _LONGEST_PAUSE_S)
             except Exception as fault:  # noqa: BLE001 - the ledger is away: the turns wait for it, not for a new start
                 log_fault("ledger_failed", fault)
-                await self._background.pause(pause_s)
-                pause_s = min(2 * pause_s, _LONGEST_PAUSE_S)
+                await self._background.pause(next(waits))
                 space.wanted = True
             space.notify()
         space.working = False

@@ -10,6 +10,7 @@ from memdock.errors import UnavailableError
 
 _VERSION = 1
 _BUSY_TIMEOUT_S = 10.0
+_OLDEST_SQLITE = (3, 38, 0)  # json_each is built in, RETURNING is known
 
 _SCHEMA = """
 CREATE TABLE keys (name TEXT PRIMARY KEY, key BLOB NOT NULL) WITHOUT ROWID;
@@ -79,6 +80,10 @@ class Owner:
 
 def open_writer(path: Path) -> sqlite3.Connection:
     """The only connection that writes: every commit is on the disk, what is deleted is overwritten."""
+    if sqlite3.sqlite_version_info < _OLDEST_SQLITE:
+        needed = ".".join(map(str, _OLDEST_SQLITE))
+        raise UnavailableError("STORE_UNREACHABLE", f"SQLite {needed} is needed, this is {sqlite3.sqlite_version}.")
+    path.touch(mode=0o600)  # it holds what people said; SQLite gives the files beside it the same mode
     connection = _connect(path)
     connection.execute("PRAGMA journal_mode = WAL")
     connection.execute("PRAGMA synchronous = FULL")

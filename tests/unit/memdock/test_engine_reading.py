@@ -135,7 +135,7 @@ async def test_memories_are_listed_only_where_declared(tmp_path: Path) -> None:
 
 async def test_a_deadline_cancels_the_work_behind_a_retrieve(tmp_path: Path) -> None:
     system = ToySystem()
-    async with served(system, tmp_path, timeout_s=0.2) as client:
+    async with served(system, tmp_path, timeout_s=0.5) as client:
         await client.add_turns(SPACE, turns("a"))
         system.read_delay_s = 30.0
         started = time.monotonic()

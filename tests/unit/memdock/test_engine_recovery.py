@@ -2,18 +2,20 @@
 
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
 import pytest
 
 from memdock.client import AsyncClient
 from memdock.engine import Ledgered
 from memdock.errors import UnavailableError
-from memdock.ledger import ErasureKind, PendingTurn, Settled
+from memdock.ledger import Admission, Begun, ErasureKind, PendingTurn, Settled
 from memdock.sqlite_ledger import SqliteLedger
-from memdock.types import Feature, Selection, TurnState
-from support.served import SPACE, found, served, states, turns, until
+from memdock.types import Feature, Selection, Turn, TurnState
+from support.served import SPACE, found, reason_of, served, states, turns, until
 from support.toys import ToySystem, without
+
+Answer = TypeVar("Answer")
 
 
 async def left_behind(folder: Path, started: int) -> None:
@@ -165,5 +167,44 @@ async def test_usage_that_could_not_be_written_is_written_with_the_next(tmp_path
     await client.retrieve(SPACE, "345")
     (spent,) = (await client.flush(SPACE)).space_usage
     assert (spent.calls, spent.input_tokens) == (2, 5)
+    await service.drain(5.0)
+    await service.close()
+
+
+class LosesAnswers(SqliteLedger):
+    """A ledger whose commits happen and whose answers are lost, once for each method."""
+
+    def __init__(self, path: Path) -> None:
+        super().__init__(path)
+        self.losing = {"admit", "begin_erasure"}
+
+    async def admit(self, space: str, turns: Sequence[Turn]) -> Admission:
+        admission = await super().admit(space, turns)
+        return self._lose("admit", admission)
+
+    async def begin_erasure(self, space: str, *arguments: Any, **named: Any) -> Begun:
+        begun = await super().begin_erasure(space, *arguments, **named)
+        return self._lose("begin_erasure", begun)
+
+    def _lose(self, method: str, answer: Answer) -> Answer:
+        if method in self.losing:
+            self.losing.remove(method)
+            raise UnavailableError("STORE_UNREACHABLE", "the connection was lost")
+        return answer
+
+
+async def test_what_was_written_down_is_done_although_the_ledgers_answer_was_lost(tmp_path: Path) -> None:
+    system = ToySystem()
+    service = Ledgered(system, LosesAnswers(tmp_path / "ledger.db"))
+    await service.start()
+    client = AsyncClient(service)
+    assert await reason_of(client.add_turns(SPACE, turns("a"))) == "STORE_UNREACHABLE"
+    await until(lambda: system.turn_ids(SPACE) == ["a"])
+    assert await reason_of(client.reset(SPACE, request_id="r")) == "STORE_UNREACHABLE"
+    await until(lambda: system.turn_ids(SPACE) == [])
+    await client.add_turns(SPACE, turns("new"))
+    await client.flush(SPACE)
+    assert (await client.reset(SPACE, request_id="r")).erased_turns == 1
+    assert await found(client) == {"new"}
     await service.drain(5.0)
     await service.close()

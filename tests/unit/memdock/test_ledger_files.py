@@ -49,6 +49,14 @@ async def test_a_missing_folder_and_a_foreign_layout_are_told(tmp_path: Path) ->
             await ledger.open()
 
 
+async def test_the_files_are_for_their_owner_only(tmp_path: Path) -> None:
+    ledger = SqliteLedger(tmp_path / "ledger.db")
+    await ledger.open()
+    await ledger.admit("space", [turn("t", MARK)])
+    assert {path.stat().st_mode & 0o777 for path in tmp_path.iterdir()} == {0o600}
+    await ledger.close()
+
+
 async def test_a_closed_ledger_says_so(tmp_path: Path) -> None:
     ledger = SqliteLedger(tmp_path / "ledger.db")
     await ledger.close()
