@@ -43,11 +43,18 @@ def _system_name(_context: click.Context, _parameter: click.Parameter, name: str
     return name
 
 
+def _address(_context: click.Context, _parameter: click.Parameter, address: str) -> str:
+    if address and not address.startswith(("postgresql://", "postgres://")):
+        raise click.BadParameter("expected postgresql://USER:PASSWORD@HOST:PORT/NAME")
+    return address
+
+
 def _store_options(command: Command) -> Command:
     for option in (
         _option("--data", "Folder of the PostgreSQL that is run here.", type=click.Path(path_type=Path),
                 default=Path("memdock-data"), show_default=True),
-        _option("--database", "postgresql:// address; without it PostgreSQL is run here, in --data.", default=""),
+        _option("--database", "postgresql:// address; without it PostgreSQL is run here, in --data.", default="",
+                callback=_address),
         _option("--system", "The system's name, and its schema in the database.", default="rag-hybrid",
                 show_default=True, callback=_system_name),
     ):  # fmt: skip
@@ -79,8 +86,8 @@ def main() -> None:
 @main.command(name="serve")
 @_store_options
 @_embedder_options
-@_option("--fusion", "What ranks the memories.", type=click.Choice([*Fusion]), default=_DEFAULTS.fusion,
-         show_default=True)  # fmt: skip
+@_option("--fusion", "What ranks the memories.", type=click.Choice([fusion.value for fusion in Fusion]),
+         default=_DEFAULTS.fusion.value, show_default=True)  # fmt: skip
 @_option("--index-from", "Memories from which on a space is searched by an HNSW index (dense only).",
          default=_DEFAULTS.index_from, show_default=True, type=click.IntRange(min=1))  # fmt: skip
 @_option("--ef-search", "How many neighbours a search of that index looks at.", default=_DEFAULTS.ef_search,

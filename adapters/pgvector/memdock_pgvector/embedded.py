@@ -13,6 +13,7 @@ import hashlib
 import os
 import pwd
 import shutil
+import stat
 import subprocess
 import tempfile
 import warnings
@@ -157,13 +158,16 @@ class EmbeddedPostgres:
         return Path(tempfile.gettempdir()) / f"memdock-{digest}"
 
     def _hand_over(self, folder: Path) -> None:
-        """PostgreSQL refuses to run as root: then the folder is its user's, and the way to it is open to be passed."""
-        if self._user is None:
-            return
-        os.chown(folder, self._user.pw_uid, self._user.pw_gid)
-        for parent in folder.parents:
-            if not parent.stat().st_mode & 0o001:
-                parent.chmod(parent.stat().st_mode | 0o001)
+        """PostgreSQL refuses to run as root: then the folder is its own user's."""
+        if self._user is not None:
+            os.chown(folder, self._user.pw_uid, self._user.pw_gid)
+
+    def _open_way(self) -> None:
+        """Lets that user pass through the folders above; it may not list them."""
+        for parent in self._data.parents:
+            mode = parent.stat().st_mode
+            if not mode & stat.S_IXOTH:
+                parent.chmod(mode | stat.S_IXOTH)
 
     def _run(self, program: str, *arguments: str) -> None:
         # Files, not pipes: the server inherits them and would keep a pipe open.
@@ -171,6 +175,7 @@ class EmbeddedPostgres:
             command = [str(self._programs / program), *arguments]
             run_as: dict[str, Any] = {}
             if self._user is not None:
+                self._open_way()
                 run_as = {"user": self._user.pw_uid, "group": self._user.pw_gid, "extra_groups": []}
             done = subprocess.run(command, stdout=output, stderr=output, cwd="/", check=False, **run_as)  # noqa: S603
             if done.returncode:

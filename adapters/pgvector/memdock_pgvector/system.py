@@ -1,7 +1,7 @@
 """`RagSystem`: retrieval over chunks in PostgreSQL, as a memory system of the protocol."""
 
 from collections.abc import Sequence
-from uuid import UUID
+from dataclasses import replace
 
 from psycopg import AsyncConnection
 
@@ -14,6 +14,7 @@ from memdock_pgvector import erase, store
 from memdock_pgvector.chunks import Chunk, group_turns, new_chunk_id
 from memdock_pgvector.database import Database
 from memdock_pgvector.embedding import embed_passages, embed_query
+from memdock_pgvector.forgetting import chunk_id_of, plan_forget
 from memdock_pgvector.hnsw import Indexes
 from memdock_pgvector.ranking import Fusion, Search, search_exactly
 from memdock_pgvector.rows import ReadyChunk, as_memory
@@ -86,7 +87,7 @@ class RagSystem:
 
     async def list_memories(self, space: str, *, after: str, limit: int) -> Sequence[Memory]:
         """In acceptance order."""
-        last = _chunk_id(after)
+        last = chunk_id_of(after)
         if after and last is None:
             raise InvalidArgumentError("BAD_PAGE_TOKEN", "page_token is not of this list: begin at the first page")
         async with self._database.connection() as connection:
@@ -94,36 +95,22 @@ class RagSystem:
         return [as_memory(chunk) for chunk in chunks]
 
     async def forget(self, space: str, selection: Selection, *, dry_run: bool) -> Erasure:
-        """Deletes chunks, and stores anew those of which a turn survives: same memory id, the other half's text."""
+        """Deletes chunks; those of which a turn survives are stored anew under the same memory id."""
         with usage.stage("store"):
             async with self._database.connection() as connection:
-                chunks, not_found = await self._selected(connection, space, selection)
-        turn_ids = _selected_turns(chunks, selection)
-        survivors = [] if selection.memory_ids else _survivors(chunks, turn_ids)
-        rebuilt_ids = {chunk.id for chunk in survivors}
-        erased_ids = [chunk.id for chunk in chunks if chunk.id not in rebuilt_ids]
-        erasure = Erasure(
-            erased_memory_ids=tuple(map(str, erased_ids)), erased_turn_ids=tuple(turn_ids), not_found=not_found
-        )
+                plan = await plan_forget(connection, space, selection)
         if dry_run:
-            return erasure
-        rebuilt = await self._prepare(survivors)
-        for answer in rebuilt:
-            if isinstance(answer, MemdockError):
-                raise answer
+            return plan.erasure
+        rebuilt = [_ready(answer) for answer in await self._prepare(plan.survivors)]
         with usage.stage("store"):
             async with self._database.transaction() as connection:
-                terms = await erase.delete_chunks(connection, space, [chunk.id for chunk in chunks])
-                await self._store(connection, space, [answer for answer in rebuilt if isinstance(answer, ReadyChunk)])
+                terms = await erase.delete_chunks(connection, space, plan.touched)
+                if rebuilt:
+                    await self._store(connection, space, rebuilt)
                 residual = await erase.residue_of_chunks(
-                    connection, space, chunk_ids=erased_ids, turn_ids=turn_ids, terms=terms
+                    connection, space, chunk_ids=plan.erased, turn_ids=plan.turn_ids, terms=terms
                 )
-        return Erasure(
-            erased_memory_ids=erasure.erased_memory_ids,
-            erased_turn_ids=erasure.erased_turn_ids,
-            not_found=not_found,
-            residual=self._components(residual, cached=len(chunks)),
-        )
+        return replace(plan.erasure, residual=self._components(residual, cached=len(plan.touched)))
 
     async def reset(self, space: str) -> Sequence[Residue]:
         """Deletes all rows of the space, and looks for them afterwards."""
@@ -146,23 +133,9 @@ class RagSystem:
         ]
 
     async def _store(self, connection: AsyncConnection, space: str, ready: Sequence[ReadyChunk]) -> int:
+        """Answers how many chunks the space has now."""
         return await store.add_chunks(
             connection, space, ready, embedder=self._embedder.model, dimension=self._embedder.dimension
-        )
-
-    async def _selected(
-        self, connection: AsyncConnection, space: str, selection: Selection
-    ) -> tuple[list[Chunk], tuple[str, ...]]:
-        """The chunks that are selected or stand on what is, and the ids of which there is none."""
-        if not selection.memory_ids:
-            chunks = await store.chunks_of_turns(connection, space, selection.turn_ids)
-            held = {turn.turn_id for chunk in chunks for turn in chunk.turns}
-            return chunks, () if selection.session_ids else _without(selection.turn_ids, held)
-        by_name = {name: chunk_id for name in selection.memory_ids if (chunk_id := _chunk_id(name)) is not None}
-        chunks = await store.chunks_by_id(connection, space, by_name.values())
-        held_ids = {chunk.id for chunk in chunks}
-        return chunks, _without(
-            selection.memory_ids, {name for name, chunk_id in by_name.items() if chunk_id in held_ids}
         )
 
     def _components(self, residual: Sequence[Residue], *, cached: int) -> tuple[Residue, ...]:
@@ -180,26 +153,7 @@ def _outcome(chunk: Chunk, answer: ReadyChunk | MemdockError) -> Outcome:
     return Outcome(state=TurnState.FAILED, error=error)
 
 
-def _selected_turns(chunks: Sequence[Chunk], selection: Selection) -> list[str]:
-    turn_ids = [turn.turn_id for chunk in chunks for turn in chunk.turns]
-    wanted = set(selection.turn_ids)
-    return turn_ids if selection.memory_ids else [turn_id for turn_id in turn_ids if turn_id in wanted]
-
-
-def _survivors(chunks: Sequence[Chunk], gone_turn_ids: Sequence[str]) -> list[Chunk]:
-    gone = set(gone_turn_ids)
-    left = [(chunk, tuple(turn for turn in chunk.turns if turn.turn_id not in gone)) for chunk in chunks]
-    return [Chunk(id=chunk.id, turns=turns) for chunk, turns in left if turns]
-
-
-def _without(ids: Sequence[str], held: set[str]) -> tuple[str, ...]:
-    return tuple(one for one in dict.fromkeys(ids) if one not in held)
-
-
-def _chunk_id(memory_id: str) -> UUID | None:
-    """The id in the one form in which it is given out; any other text names no memory."""
-    try:
-        chunk_id = UUID(memory_id)
-    except ValueError:
-        return None
-    return chunk_id if str(chunk_id) == memory_id else None
+def _ready(answer: ReadyChunk | MemdockError) -> ReadyChunk:
+    if isinstance(answer, MemdockError):
+        raise answer
+    return answer
