@@ -49,9 +49,7 @@ class Answering:
 
         keys = [key for key, record in recalled.items() if record.blame is None]
         self.progress.advance(Work.ANSWERS, len(recalled) - len(keys) + len(known(self.parts, ANSWER).keys() & keys))
-        # The first question goes ahead: what the prompts of a dialogue have in common is then in a provider's cache.
-        await settle(self.parts, ANSWER, keys[:1], ask, limit=1)
-        return await settle(self.parts, ANSWER, keys, ask, limit=self.limit)
+        return await settle(self.parts, ANSWER, keys, ask, limit=self.limit, first_alone=True)
 
     async def verdicts(self, dialogue: Dialogue, answered: Mapping[Key, Answered]) -> Mapping[Key, Judged]:
         """A verdict on each answer."""

@@ -87,8 +87,9 @@ def without_secrets(words: Sequence[str]) -> tuple[str, ...]:
 
 def _tell(end: RunEnd, out: str) -> None:
     if end.has_rows:
-        print_summary(write_summary(out), Console())
+        summary = write_summary(out)
         write_report(out)
+        print_summary(summary, Console())
         click.echo(f"{end.expected} rows; open {out}/report.html")
     if not end.complete:
         raise click.ClickException(f"{_unfinished(end)}; {_AGAIN}")

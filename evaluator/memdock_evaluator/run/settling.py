@@ -1,6 +1,6 @@
 """One stage of one unit, question by question: what earlier attempts settled is kept, the rest is done and written."""
 
-from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from typing import TypeAlias, TypeVar
 
 from memdock_evaluator.faults import Fault
@@ -38,23 +38,24 @@ async def settle(
     ask: Callable[[Key], Awaitable[RecordT]],
     *,
     limit: int,
+    first_alone: bool = False,
 ) -> Mapping[Key, RecordT]:
     """Asks for each key that is not settled yet, `limit` at a time, and writes what came as the stage's next part.
 
-    Also what came before an exception is written, so that a run that stops pays for no question twice.
+    Also what came before an exception is written, so that a run that stops pays for no question twice. `first_alone`:
+    the others wait for the first one, which leaves what their prompts have in common in a provider's cache.
     """
     done = known(parts, kind)
+    missing = [key for key in keys if key not in done]
+    ahead = 1 if first_alone else 0
     fresh: dict[Key, RecordT] = {}
 
     async def one(key: Key) -> None:
         fresh[key] = await ask(key)
 
     try:
-        await for_each(stream(_missing(keys, done)), one, limit=limit)
+        await for_each(stream(missing[:ahead]), one, limit=1)
+        await for_each(stream(missing[ahead:]), one, limit=limit)
     finally:
         parts.write(kind, [fresh[key] for key in sorted(fresh)])
     return done | fresh
-
-
-def _missing(keys: Iterable[Key], done: Mapping[Key, object]) -> list[Key]:
-    return [key for key in keys if key not in done]
