@@ -53,12 +53,13 @@ class Gate:
         """The call is over. One that was refused before anybody asked who calls has no record of its own."""
         exchange = current.get()
         if exchange is None:
-            self._observer.end(Exchange(method=served.method, request_id=served.request_id), served)
-            return
-        self._observer.end(exchange, served)
-        self._inside -= 1
-        if self._inside == 0:
-            self._empty.set()
+            exchange = Exchange(method=served.method, request_id=served.request_id)
+        else:
+            self._inside -= 1
+            if self._inside == 0:
+                self._empty.set()
+        # After the answer is on its way: telling what happened takes a fifth of the gateway's own time.
+        asyncio.get_running_loop().call_soon(self._observer.end, exchange, served)
 
     async def check_ready(self) -> Mapping[str, bool]:
         """Each system's readiness. Raises `UnavailableError` while the gateway stops, or when no system is ready."""

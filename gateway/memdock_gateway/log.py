@@ -7,7 +7,9 @@ call's own time.
 import asyncio
 import logging
 import sys
-from typing import BinaryIO
+from collections.abc import MutableMapping
+from datetime import UTC, datetime
+from typing import Any, BinaryIO
 
 import orjson
 import structlog
@@ -42,6 +44,12 @@ class GatheredLines:
         self._file.flush()
 
 
+def _add_time(_logger: Any, _level: str, event: MutableMapping[str, Any]) -> MutableMapping[str, Any]:
+    """The time in UTC, as a datetime that orjson writes by itself: half the cost of structlog's own stamp."""
+    event["timestamp"] = datetime.now(UTC)
+    return event
+
+
 class _ToStructlog(logging.Handler):
     """Warnings of libraries as lines of the same form; their texts are theirs, so only where they come from is told."""
 
@@ -61,7 +69,7 @@ def set_up_logs(file: BinaryIO | None = None) -> GatheredLines:
     structlog.configure(
         processors=[
             structlog.processors.add_log_level,
-            structlog.processors.TimeStamper(fmt="iso", utc=True),
+            _add_time,
             structlog.processors.JSONRenderer(serializer=orjson.dumps),
         ],
         wrapper_class=structlog.make_filtering_bound_logger(logging.INFO),

@@ -44,7 +44,8 @@ class Observer:
     def __init__(self, metrics: Metrics, traces: Traces) -> None:
         self._metrics = metrics
         self._traces = traces
-        self._log = structlog.get_logger()
+        # Bound once: the logger that `get_logger` gives is put together anew by each line.
+        self._log = structlog.get_logger().bind()
 
     def begin(self, method: Method, call: Call) -> Exchange:
         """The record of a call that has just come in, with its span opened where it is sampled."""
