@@ -1,5 +1,6 @@
 """A service over HTTP: one aiohttp session, ProtoJSON both ways."""
 
+import io
 from typing import Any
 from urllib.parse import quote
 
@@ -15,6 +16,8 @@ from memdock.wire import MAX_ANSWER_BYTES, answer_from_json, not_of_the_protocol
 
 KEEP_ALIVE_S = 4.0
 """Shorter than the 5 s after which uvicorn closes an idle connection, so that no call is sent into a dead one."""
+
+WRITTEN_AT_ONCE_BYTES = 2**20
 
 
 class HttpTransport:
@@ -78,13 +81,13 @@ class HttpTransport:
         timeout = aiohttp.ClientTimeout(total=left_s)
         try:
             async with self._session.request(
-                verb, url, headers=headers, data=body, timeout=timeout, allow_redirects=False
+                verb, url, headers=headers, data=_payload(body), timeout=timeout, allow_redirects=False
             ) as response:
                 answer = await self._read(response)
                 return response.status, {key.lower(): value for key, value in response.headers.items()}, answer
         except TimeoutError:
             raise out_of_time() from None
-        except (aiohttp.ClientConnectionError, ConnectionError):
+        except (aiohttp.ClientConnectionError, aiohttp.ClientPayloadError, ConnectionError):
             raise errors.error("ADAPTER_UNREACHABLE", f"{self._endpoint.label}: nothing answers there") from None
         except aiohttp.ClientError:
             raise not_of_the_protocol(f"{self._endpoint.label} does not speak HTTP as it should") from None
@@ -98,3 +101,8 @@ class HttpTransport:
                 raise not_of_the_protocol(f"{self._endpoint.label} sends more than {MAX_ANSWER_BYTES} bytes")
             parts.append(part)
         return b"".join(parts)
+
+
+def _payload(body: bytes | None) -> bytes | io.BytesIO | None:
+    # aiohttp writes bytes in one go, which past a megabyte it warns of; a file it writes in parts.
+    return io.BytesIO(body) if body and len(body) > WRITTEN_AT_ONCE_BYTES else body
