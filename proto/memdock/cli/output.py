@@ -12,7 +12,7 @@ from memdock.types import ModelUsage, Residue, TurnRecord, TurnResult
 
 def print_json(value: Any) -> None:
     """A dataclass as one line of JSON: names as in Python, states as words, times as RFC 3339."""
-    click.echo(orjson.dumps(value).decode())
+    click.echo(orjson.dumps(value, option=orjson.OPT_NON_STR_KEYS).decode())
 
 
 def print_table(header: Sequence[str], rows: Iterable[Sequence[object]]) -> None:
