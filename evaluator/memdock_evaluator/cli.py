@@ -13,6 +13,7 @@ COMMANDS: Mapping[str, tuple[str, str]] = MappingProxyType(
             "memdock_evaluator.demo:demo",
             "Evaluate the reference memory on the bundled data.",
         ),
+        "stack": ("memdock_evaluator.demo:stack", "Run the reference memory behind the gateway until Ctrl-C."),
         "run": ("memdock_evaluator.run.command:run", "Evaluate memory systems on conversations."),
         "report": ("memdock_evaluator.report_command:report", "Write summary.json and report.html of a run anew."),
         "dataset": ("memdock_evaluator.dataset.cli:dataset", "Look into data files, check and convert them."),

@@ -20,8 +20,9 @@ def report(run_dir: str) -> None:
       memdock-eval report runs/demo
     """
     try:
-        print_summary(write_summary(run_dir), Console())
+        summary = write_summary(run_dir)
         write_report(run_dir)
     except (RunFilesError, ManifestError, FolderError) as error:
         raise click.ClickException(str(error)) from error
+    print_summary(summary, Console())
     click.echo(f"open {run_dir}/report.html")

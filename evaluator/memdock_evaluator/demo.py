@@ -1,0 +1,89 @@
+"""`memdock-eval demo` and `memdock-eval stack`: everything on this machine, with nothing to set up."""
+
+import shlex
+import shutil
+import signal
+import sys
+import threading
+import webbrowser
+from pathlib import Path
+
+import click
+
+from memdock_evaluator.run.command import run
+from memdock_evaluator.stack import StackError, local_stack
+
+_FOLDER = click.Path(path_type=Path, file_okay=False)
+
+
+@click.command("demo")
+@click.option("--out", default="runs/demo", show_default=True, type=_FOLDER, help="Results; made anew each time.")
+@click.option("--work", default=".memdock", show_default=True, type=_FOLDER, help="Data, logs, cache of embeddings.")
+@click.option("--dialogue", "dialogues", multiple=True, help="Only this dialogue (may be repeated), such as 0.")
+def demo(out: Path, work: Path, dialogues: tuple[str, ...]) -> None:
+    """Evaluate the reference memory on the bundled Russian and English dialogues.
+
+    Starts rag-dense and rag-hybrid on an embedded PostgreSQL with the bundled embedder, and the gateway before them, on
+    free ports of this machine; runs the evaluation through the gateway with a key; ends what it started. No model
+    server is needed: the answers and verdicts come from deterministic rules, which is good for trying out the way and
+    for retrieval figures, and says nothing about how well a model would answer.
+
+    WORK/embeddings.sqlite keeps the embeddings of the bundled texts (by a hash, without the texts) so that the next
+    demo is quick. It is the one thing that outlives a demo beside OUT and WORK/demo.
+    """
+    shutil.rmtree(work / "demo", ignore_errors=True)
+    shutil.rmtree(out, ignore_errors=True)
+    cache = work / "embeddings.sqlite"
+    click.echo("starting rag-dense, rag-hybrid and the gateway ...")
+    try:
+        with local_stack(work / "demo", embedding_cache=cache) as stack:
+            flags = ["--url", stack.grpc_url, "--key-file", str(stack.key_file)]
+            flags += [word for system in stack.systems for word in ("--system", system)]
+            flags += ["--baseline", "oracle", "--baseline", "refusal", "--data", "own", "--out", str(out)]
+            flags += [word for dialogue in dialogues for word in ("--dialogue", dialogue)]
+            click.echo(f"memdock-eval run {shlex.join(flags)}")
+            run.main(flags, prog_name="memdock-eval run", standalone_mode=False)
+    except StackError as error:
+        raise click.ClickException(str(error)) from error
+    click.echo(f"kept: {cache} (embeddings by hash, for the next demo), {work / 'demo'} (data and logs of this one)")
+    if sys.stdout.isatty():
+        webbrowser.open((out / "report.html").resolve().as_uri())
+
+
+@click.command("stack")
+@click.option("--work", default=".memdock/stack", show_default=True, type=_FOLDER, help="Data, keys and logs.")
+@click.option("--grpc", default="127.0.0.1:7450", show_default=True, help="HOST:PORT of the gateway's gRPC face.")
+@click.option("--http", default="127.0.0.1:7451", show_default=True, help="HOST:PORT of its HTTP face.")
+def stack(work: Path, grpc: str, http: str) -> None:
+    """Run the reference memory behind the gateway until Ctrl-C, to try a client or an evaluation against it.
+
+    WORK keeps the data between starts. WORK/env sets what the memdock command, curl and grpcurl need:
+
+    \b
+      . .memdock/stack/env
+      memdock ping
+    """
+    stop = threading.Event()
+    for name in (signal.SIGINT, signal.SIGTERM):
+        signal.signal(name, lambda *_: stop.set())
+    try:
+        with local_stack(work, grpc=grpc, http=http) as running:
+            write_environment(work / "env", running.grpc_url, running.http_url, running.key_file)
+            click.echo(f"ready: {running.grpc_url} and {running.http_url}, systems {', '.join(running.systems)}")
+            click.echo(f"in another shell: . {work / 'env'}")
+            stop.wait()
+    except StackError as error:
+        raise click.ClickException(str(error)) from error
+
+
+def write_environment(path: Path, grpc_url: str, http_url: str, key_file: Path) -> None:
+    """A file for a shell to source: settings of the `memdock` command, and `HTTP_URL` and `KEY` for curl."""
+    lines = {
+        "MEMDOCK_URL": grpc_url,
+        "MEMDOCK_SYSTEM": "rag-hybrid",
+        "MEMDOCK_KEY_FILE": str(key_file.resolve()),
+        "GRPC_ADDRESS": grpc_url.removeprefix("grpc://"),
+        "HTTP_URL": http_url,
+    }
+    exports = "".join(f"export {name}={shlex.quote(value)}\n" for name, value in lines.items())
+    path.write_text(f'{exports}export KEY="$(cat "$MEMDOCK_KEY_FILE")"\n')

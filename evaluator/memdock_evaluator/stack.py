@@ -1,0 +1,181 @@
+"""The whole way on one machine, without a container: embedder, reference memories on embedded PostgreSQL, gateway.
+
+Each part is started by the same console command that a user types; they find each other by their port files.
+"""
+
+import json
+import os
+import shutil
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Iterator, Sequence
+from contextlib import ExitStack, contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from urllib.request import urlopen
+
+import yaml
+
+START_S = 120.0
+STOP_S = 20.0
+
+
+class StackError(Exception):
+    """A part of the stack could not be started; the message says which and where its log is."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class LocalStack:
+    """A running stack. `key_file` holds a key that may do everything."""
+
+    grpc_url: str
+    http_url: str
+    key_file: Path
+    systems: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ReferenceSystem:
+    """One system of the reference adapter: its name and how it ranks (dense, hybrid)."""
+
+    name: str
+    fusion: str
+
+
+REFERENCE_SYSTEMS = (
+    ReferenceSystem(name="rag-dense", fusion="dense"),
+    ReferenceSystem(name="rag-hybrid", fusion="hybrid"),
+)
+
+
+@contextmanager
+def local_stack(
+    folder: Path,
+    *,
+    systems: Sequence[ReferenceSystem] = REFERENCE_SYSTEMS,
+    embedding_cache: Path | None = None,
+    grpc: str = "127.0.0.1:0",
+    http: str = "127.0.0.1:0",
+) -> Iterator[LocalStack]:
+    """Starts the stack with its data, configuration, keys and logs in `folder`, and ends it with the block.
+
+    `embedding_cache`: a file that outlives the stack, so that a text is embedded once. `grpc`, `http`: where the
+    gateway listens. Raises `StackError`.
+    """
+    folder.mkdir(parents=True, exist_ok=True)
+    with ExitStack() as parts:
+        embedder = parts.enter_context(_embedder(folder, embedding_cache))
+        addresses = {
+            system.name: parts.enter_context(_reference_memory(folder, system, embedder)) for system in systems
+        }
+        key_file = _write_gateway_files(folder, addresses, grpc, http)
+        ports = parts.enter_context(
+            _process("gateway", "memdock-gateway", ["serve", "--config", str(folder / "gateway.yaml")], folder)
+        )
+        yield LocalStack(
+            grpc_url=f"grpc://127.0.0.1:{ports['grpc']}",
+            http_url=f"http://127.0.0.1:{ports['http']}",
+            key_file=key_file,
+            systems=tuple(addresses),
+        )
+
+
+@contextmanager
+def _embedder(folder: Path, cache: Path | None) -> Iterator[str]:
+    """One embedder for all systems, so that a text which two of them store is embedded once."""
+    flags = ["serve", "--listen", "127.0.0.1:0", *(["--cache", str(cache)] if cache else [])]
+    with _process("embedder", "memdock-embedder", flags, folder) as ports:
+        url = f"http://127.0.0.1:{ports['http']}/v1"
+        with urlopen(f"{url}/models", timeout=START_S) as answer:  # noqa: S310 - our own process
+            (model,) = json.load(answer)["data"]
+        yield f"{url}#{model['id']}"
+
+
+@contextmanager
+def _reference_memory(folder: Path, system: ReferenceSystem, embedder: str) -> Iterator[str]:
+    flags = ["serve", "--system", system.name, "--fusion", system.fusion, "--data", str(folder / "postgres")]
+    flags += ["--embedder", embedder, "--grpc", "127.0.0.1:0", "--http", "127.0.0.1:0"]
+    with _process(system.name, "memdock-pgvector", flags, folder) as ports:
+        yield f"grpc://127.0.0.1:{ports['grpc']}"
+
+
+@contextmanager
+def _process(name: str, command: str, flags: Sequence[str], folder: Path) -> Iterator[dict[str, int]]:
+    """Runs a command until the block ends; gives the ports that it is bound to."""
+    log, port_file = folder / f"{name}.log", folder / f"{name}.ports.json"
+    port_file.unlink(missing_ok=True)
+    with log.open("ab") as output:
+        process = subprocess.Popen(  # noqa: S603 - our own commands
+            [find_command(command), *flags, "--port-file", str(port_file)],
+            stdin=subprocess.DEVNULL,
+            stdout=output,
+            stderr=subprocess.STDOUT,
+            env=clean_environment(),
+            start_new_session=True,  # an interrupt at the terminal reaches us alone; we stop the parts in order
+        )
+    try:
+        yield _wait_for_ports(process, port_file, name, log)
+    finally:
+        _stop(process)
+
+
+def find_command(command: str) -> str:
+    """The console command beside this Python, or on the PATH; raises `StackError`."""
+    beside = Path(sys.executable).with_name(command)
+    found = str(beside) if beside.exists() else shutil.which(command)
+    if found is None:
+        raise StackError(f"{command} is not installed: the local stack needs memdock-gateway and memdock-pgvector")
+    return found
+
+
+def clean_environment() -> dict[str, str]:
+    """Our environment without the settings of other deployables."""
+    return {name: value for name, value in os.environ.items() if not name.startswith("MEMDOCK_")}
+
+
+def _wait_for_ports(process: "subprocess.Popen[bytes]", port_file: Path, name: str, log: Path) -> dict[str, int]:
+    until = time.monotonic() + START_S
+    while time.monotonic() < until:
+        if port_file.exists():
+            ports: dict[str, int] = json.loads(port_file.read_text())
+            return ports
+        if process.poll() is not None:
+            raise StackError(f"{name} ended while starting: {_last_line(log)} (the whole log: {log})")
+        time.sleep(0.05)
+    raise StackError(f"{name} did not start within {START_S:.0f} s (its log: {log})")
+
+
+def _last_line(log: Path) -> str:
+    lines = log.read_text(errors="replace").strip().splitlines()
+    return lines[-1] if lines else f"no word in {log.name}"
+
+
+def _stop(process: "subprocess.Popen[bytes]") -> None:
+    if process.poll() is None:
+        process.send_signal(signal.SIGTERM)
+        try:
+            process.wait(STOP_S)
+        except subprocess.TimeoutExpired:
+            process.kill()
+            process.wait()
+
+
+def _write_gateway_files(folder: Path, addresses: dict[str, str], grpc: str, http: str) -> Path:
+    """Lets the gateway write its folder, once, and puts today's addresses into its configuration; the key's file."""
+    config = folder / "gateway.yaml"
+    if not config.exists():
+        flags = [word for name, address in addresses.items() for word in ("--system", f"{name}={address}")]
+        _run([find_command("memdock-gateway"), "init", str(folder), "--tenant", "local", *flags])
+    settings = yaml.safe_load(config.read_text())
+    settings["listen"] = {"grpc": grpc, "http": http}
+    settings["systems"] = [{"name": name, "address": address} for name, address in addresses.items()]
+    config.write_text(yaml.safe_dump(settings, sort_keys=False))
+    return folder / "first.key"
+
+
+def _run(command: Sequence[str]) -> None:
+    done = subprocess.run(command, env=clean_environment(), capture_output=True, text=True, check=False)  # noqa: S603
+    if done.returncode:
+        raise StackError(f"{Path(command[0]).name} {command[1]} failed: {done.stderr.strip()}")
