@@ -10,12 +10,14 @@ from memdock.engine.background import Background, pauses
 from memdock.engine.erasure_answers import for_system, forget_answer, reset_answer
 from memdock.engine.faults import error_of, is_passing, log_fault, must_end
 from memdock.engine.spaces import Space
+from memdock.engine.spending import Spending
 from memdock.engine.worker import Worker
 from memdock.errors import AbortedError, MemdockError, UnavailableError
 from memdock.findings import refuse
 from memdock.ledger import ErasureKind, Intent, Ledger
 from memdock.system import System
 from memdock.types import Selection
+from memdock.usage import Meter
 
 _FIRST_PAUSE_S = 0.2
 _LONGEST_PAUSE_S = 60.0
@@ -49,10 +51,13 @@ class Erasing:
     again until it succeeds; a Reset whatever the reason, since its space must not show what it held.
     """
 
-    def __init__(self, system: System, ledger: Ledger, worker: Worker, background: Background) -> None:
+    def __init__(
+        self, system: System, ledger: Ledger, worker: Worker, spending: Spending, background: Background
+    ) -> None:
         self._system = system
         self._ledger = ledger
         self._worker = worker
+        self._spending = spending
         self._background = background
         self._running: dict[int, Running] = {}
 
@@ -139,18 +144,23 @@ class Erasing:
 
     async def _attempt(self, intent: Intent) -> bytes:
         with usage.collect() as meter:
-            if intent.kind is ErasureKind.RESET:
-                residual = await self._system.reset(intent.space)
-                answer = reset_answer(intent, residual, await self._ledger.erase(intent), meter)
-            else:
-                selection = for_system(intent.selection, intent.resolution)
-                erasure = await self._system.forget(intent.space, selection, dry_run=False)
-                taken = await self._ledger.erase(
-                    intent, turn_ids=erasure.erased_turn_ids, memory_ids=erasure.erased_memory_ids
-                )
-                answer = forget_answer(intent, erasure, taken, meter)
-        await self._ledger.finish_erasure(intent, answer=answer, usage=meter.models)
+            try:
+                answer = await (self._reset if intent.kind is ErasureKind.RESET else self._forget)(intent, meter)
+                await self._ledger.finish_erasure(intent, answer=answer, usage=meter.models)
+            except BaseException:
+                self._spending.add(intent.space, meter.models)
+                raise
         return answer
+
+    async def _reset(self, intent: Intent, meter: Meter) -> bytes:
+        residual = await self._system.reset(intent.space)
+        return reset_answer(intent, residual, await self._ledger.erase(intent), meter)
+
+    async def _forget(self, intent: Intent, meter: Meter) -> bytes:
+        selection = for_system(intent.selection, intent.resolution)
+        erasure = await self._system.forget(intent.space, selection, dry_run=False)
+        taken = await self._ledger.erase(intent, turn_ids=erasure.erased_turn_ids, memory_ids=erasure.erased_memory_ids)
+        return forget_answer(intent, erasure, taken, meter)
 
     async def _give_up(self, running: Running, fault: BaseException) -> None:
         """A Forget that the system refuses would be refused for ever: its caller is told why and may repeat it."""

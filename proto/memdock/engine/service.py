@@ -48,11 +48,11 @@ class Ledgered:
         self._ledger = ledger
         self._spaces = spaces = Spaces()
         self._background = background = Background()
-        self._worker = worker = Worker(
-            system, ledger, background, parallel_spaces=parallel_spaces, batch_turns=batch_turns
-        )
         spending = Spending(ledger, background)
-        self._erasing = erasing = Erasing(system, ledger, worker, background)
+        self._worker = worker = Worker(
+            system, ledger, spending, background, parallel_spaces=parallel_spaces, batch_turns=batch_turns
+        )
+        self._erasing = erasing = Erasing(system, ledger, worker, spending, background)
         reader = Reader(system, ledger, spaces, spending)
         eraser = Eraser(system, ledger, spaces, erasing, spending, background)
         self._handlers: dict[str, Handler] = {

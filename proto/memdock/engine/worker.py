@@ -11,6 +11,7 @@ from memdock.engine.batches import Attempt, attempt, interrupted
 from memdock.engine.faults import is_passing, log_fault
 from memdock.engine.features import has
 from memdock.engine.spaces import Space
+from memdock.engine.spending import Spending
 from memdock.ledger import Ledger, PendingTurn
 from memdock.system import System
 from memdock.types import Feature
@@ -25,10 +26,18 @@ class Worker:
     """Hands pending turns to the system and settles what becomes of them. `add` is never cancelled."""
 
     def __init__(
-        self, system: System, ledger: Ledger, background: Background, *, parallel_spaces: int, batch_turns: int
+        self,
+        system: System,
+        ledger: Ledger,
+        spending: Spending,
+        background: Background,
+        *,
+        parallel_spaces: int,
+        batch_turns: int,
     ) -> None:
         self._system = system
         self._ledger = ledger
+        self._spending = spending
         self._background = background
         self._places = asyncio.Semaphore(parallel_spaces)
         self._batch_turns = batch_turns
@@ -43,19 +52,22 @@ class Worker:
 
     async def _work(self, space: Space) -> None:
         waits = pauses(_FIRST_PAUSE_S, _LONGEST_PAUSE_S)
-        while space.wanted and not self._background.stopping.is_set():
-            space.wanted = False
-            try:
-                async with self._places, space.lock:
-                    more = await self._step(space)
+        try:
+            while space.wanted and not self._background.stopping.is_set():
+                space.wanted = False
+                try:
+                    async with self._places, space.lock:
+                        more = await self._step(space)
+                except Exception as fault:  # noqa: BLE001 - the ledger is away, and the turns wait for it
+                    log_fault("ledger_failed", fault)
+                    await self._background.pause(next(waits))
+                    more = True
+                else:
+                    waits = pauses(_FIRST_PAUSE_S, _LONGEST_PAUSE_S)
                 space.wanted = space.wanted or more  # a wake during the step has set it meanwhile
-                waits = pauses(_FIRST_PAUSE_S, _LONGEST_PAUSE_S)
-            except Exception as fault:  # noqa: BLE001 - the ledger is away: the turns wait for it, not for a new start
-                log_fault("ledger_failed", fault)
-                await self._background.pause(next(waits))
-                space.wanted = True
-            space.notify()
-        space.working = False
+                space.notify()
+        finally:
+            space.working = False
 
     async def _step(self, space: Space) -> bool:
         """Works on one batch; answers whether there may be more to do at once."""
@@ -112,6 +124,7 @@ class Worker:
             await self._ledger.settle(space.name, done.settled, usage=done.spent, write=done.batch.write)
         except Exception as fault:
             if done.batch.write is None or is_passing(fault):
+                self._spending.add(space.name, done.spent)
                 raise
             log_fault("write_failed", fault)
             done = done.unkept(fault)

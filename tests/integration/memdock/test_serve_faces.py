@@ -45,7 +45,7 @@ async def refusal(work: Any) -> tuple[str, str, int, tuple[str, ...]]:
 async def life(client: ConnectedClient, space: str) -> list[Any]:
     """What a space answers from its first turn to its Reset, without what depends on the clock."""
     seen: list[Any] = [await client.describe()]
-    answers = [
+    answers: list[Any] = [
         await client.add_turns(space, [turn("a"), turn("b", session_id="s2"), turn("c"), turn("bad")]),
         await client.flush(space),
         await client.add_turns(space, turns("a", "bad")),
@@ -122,7 +122,8 @@ async def test_the_servers_own_limits_hold_and_are_told(tmp_path: Path, scheme: 
 
 async def health(server: Server) -> bytes:
     async with grpc.aio.insecure_channel(f"127.0.0.1:{server.ports['grpc']}") as channel:
-        answered: bytes = await channel.unary_unary(HEALTH)(b"")
+        check: Any = channel.unary_unary(HEALTH)
+        answered: bytes = await check(b"")
         return answered
 
 

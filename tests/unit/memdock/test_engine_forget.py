@@ -2,6 +2,7 @@
 
 import asyncio
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -99,9 +100,14 @@ async def test_a_dry_run_lists_what_the_real_call_takes_and_takes_nothing(tmp_pa
     async with served(system, tmp_path) as client:
         await client.add_turns(SPACE, turns("a", "b", "c", "d"))
         await client.flush(SPACE)
-        for selection in ({"turn_ids": ["a", "zz"]}, {"session_ids": ["s1"]}, {"memory_ids": ["m2", "zz"]}):
+        selections: list[dict[str, Any]] = [
+            {"turn_ids": ["a", "zz"]},
+            {"session_ids": ["s1"]},
+            {"memory_ids": ["m2", "zz"]},
+        ]
+        for selection in selections:
             before = await states(client)
-            shown = await client.forget(SPACE, **selection, dry_run=True, request_id="same")  # type: ignore[arg-type]
+            shown = await client.forget(SPACE, **selection, dry_run=True, request_id="same")
             assert await states(client) == before
             assert await found(client) == {name for name, state in before.items() if state is TurnState.SEARCHABLE}
             if "session_ids" in selection:
@@ -124,14 +130,14 @@ async def test_a_dry_run_lists_what_the_real_call_takes_and_takes_nothing(tmp_pa
     ],
 )
 async def test_what_is_not_declared_is_refused(
-    tmp_path: Path, lacking: Feature, selection: dict[str, list[str]], reason: str
+    tmp_path: Path, lacking: Feature, selection: dict[str, Any], reason: str
 ) -> None:
     system = ToySystem(features=without(lacking))
     async with served(system, tmp_path) as client:
         await client.add_turns(SPACE, turns("a"))
         await client.flush(SPACE)
         with pytest.raises(UnimplementedError) as problem:
-            await client.forget(SPACE, **selection)  # type: ignore[arg-type]
+            await client.forget(SPACE, **selection)
         assert problem.value.reason == reason
         assert await found(client) == {"a"}
 

@@ -6,12 +6,13 @@ from typing import Any, TypeVar
 
 import pytest
 
+from memdock import usage
 from memdock.client import AsyncClient
 from memdock.engine import Ledgered
 from memdock.errors import UnavailableError
 from memdock.ledger import Admission, Begun, ErasureKind, PendingTurn, Settled
 from memdock.sqlite_ledger import SqliteLedger
-from memdock.types import Feature, Selection, Turn, TurnState
+from memdock.types import Erasure, Feature, Selection, Turn, TurnState
 from support.served import SPACE, found, reason_of, served, states, turns, until
 from support.toys import ToySystem, without
 
@@ -206,5 +207,25 @@ async def test_what_was_written_down_is_done_although_the_ledgers_answer_was_los
     await client.flush(SPACE)
     assert (await client.reset(SPACE, request_id="r")).erased_turns == 1
     assert await found(client) == {"new"}
+    await service.drain(5.0)
+    await service.close()
+
+
+async def test_what_failed_attempts_cost_is_counted(tmp_path: Path) -> None:
+    class Costly(ToySystem):
+        async def forget(self, space: str, selection: Selection, *, dry_run: bool) -> Erasure:
+            usage.count(model="toy-model", purpose="update")
+            return await super().forget(space, selection, dry_run=dry_run)
+
+    system = Costly()
+    service = Ledgered(system, Flaky(tmp_path / "ledger.db", settle=1))
+    await service.start()
+    client = AsyncClient(service)
+    await client.add_turns(SPACE, turns("a"))
+    await client.flush(SPACE)
+    system.erase_fault = ValueError()
+    assert await reason_of(client.forget(SPACE, turn_ids=["a"])) == "INTERNAL"
+    spent = {one.purpose: one.calls for one in (await client.flush(SPACE)).space_usage}
+    assert spent == {"extraction": 2, "update": 2}  # settled at the second attempt; forgotten before it, and in vain
     await service.drain(5.0)
     await service.close()
