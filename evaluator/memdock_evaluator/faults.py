@@ -50,9 +50,12 @@ def fault_of(failure: MemdockError) -> Fault:
 
 def is_infrastructure(failure: MemdockError) -> bool:
     """Whether the failure says nothing about the memory system."""
-    if isinstance(failure, PayloadTooLargeError):
-        return False
-    return isinstance(failure, _INFRASTRUCTURE) or failure.reason == _PROVIDERS_KEY
+    return may_pass(failure) or failure.reason == _PROVIDERS_KEY
+
+
+def may_pass(failure: MemdockError) -> bool:
+    """Whether the same call may succeed a little later."""
+    return isinstance(failure, _INFRASTRUCTURE) and not isinstance(failure, PayloadTooLargeError)
 
 
 def turn_failed_by_infrastructure(failure: TurnError) -> bool:

@@ -22,7 +22,7 @@ from memdock.types import (
     Turn,
     TurnRecord,
 )
-from memdock_evaluator.faults import Breaker, fault_of, is_infrastructure
+from memdock_evaluator.faults import Breaker, fault_of, may_pass
 from memdock_evaluator.results.rows import Outcome
 
 ResultT = TypeVar("ResultT")
@@ -101,7 +101,7 @@ class MemorySystem:
                 result = await call()
             except MemdockError as failure:
                 pause_s = wait_s if failure.retry_after_s is None else failure.retry_after_s
-                if not is_infrastructure(failure) or time.monotonic() + pause_s > gives_up:
+                if not may_pass(failure) or time.monotonic() + pause_s > gives_up:
                     raise self._given_up(failure) from failure
                 await asyncio.sleep(pause_s)
                 wait_s = min(2 * wait_s, _LONGEST_WAIT_S)

@@ -159,6 +159,23 @@ async def test_the_answer_model_never_sees_answer_category_or_evidence(tmp_path:
     assert "xyzzy" not in str(toy.turns) + str(toy.queries), "nor does the memory system"
 
 
+async def test_answers_go_to_their_questions_in_whatever_order_they_come(tmp_path: Path) -> None:
+    asked = [question(f"q{n}", f"Question number {n}", str(n)) for n in range(12)]
+    data, out = write_data(tmp_path / "d.jsonl", questions=asked), tmp_path / "run"
+
+    def number(body: dict[str, Any]) -> str:
+        server.latency_s = 0.03 * (len(server.requests) % 3)
+        return str(body["messages"][0]["content"]).split("Question number ")[1].split()[0]
+
+    async with serve_models(ModelServer(chat=number)) as server:
+        answerer = ModelSettings(endpoint=ModelEndpoint(purpose="answer", url=server.url, model="m"))
+        await ran(settings(data, out, baselines=("closed-book",), answerer=answerer, parallel_questions=6))
+    assert [(row.question_id, row.answer, row.correct) for row in rows(out)] == [
+        (row.question_id, row.question_id[1:], True) for row in rows(out)
+    ]
+    assert len(rows(out)) == 24
+
+
 async def test_k_holds_for_every_system_and_the_reference_time_is_off_by_default(tmp_path: Path) -> None:
     data, toy = write_data(tmp_path / "d.jsonl", dialogues=("0",)), Recorder()
     toy.alter = lambda memories: memories * 5
