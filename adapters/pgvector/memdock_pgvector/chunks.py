@@ -35,7 +35,7 @@ class Chunk:
     @property
     def text(self) -> str:
         """The whole of it: a line `speaker: text` a turn."""
-        return "\n".join(f"{speaker(turn)}: {turn.text}" for turn in self.turns)
+        return "\n".join(_line(turn, turn.text) for turn in self.turns)
 
     @property
     def terms(self) -> Counter[str]:
@@ -45,13 +45,19 @@ class Chunk:
     def embedded_text(self, reply_chars: int) -> str:
         """What the vector is made of: all that users said, and the first `reply_chars` characters of other turns."""
         return "\n".join(
-            f"{speaker(turn)}: {turn.text if turn.role == 'user' else turn.text[:reply_chars]}" for turn in self.turns
+            _line(turn, turn.text if turn.role == "user" else turn.text[:reply_chars]) for turn in self.turns
         )
 
 
 def speaker(turn: Turn) -> str:
     """The speaker's name, or the role where there is none."""
     return turn.name or turn.role
+
+
+def _line(turn: Turn, said: str) -> str:
+    """`speaker: said`, once: a text that begins with its speaker's name says it already."""
+    begin = f"{speaker(turn)}: "
+    return said if said.startswith(begin) else begin + said
 
 
 def group_turns(turns: Sequence[Turn], *, final: bool) -> list[tuple[int, ...]]:

@@ -104,3 +104,11 @@ def test_ids_are_uuids_of_version_7_and_grow() -> None:
     assert {(one.version, one.variant) for one in ids} == {(7, RFC_4122)}
     now_ms = datetime.now(UTC).timestamp() * 1000
     assert abs((ids[-1].int >> 80) - now_ms) < 60_000
+
+
+def test_a_text_that_begins_with_its_speakers_name_is_not_given_it_again() -> None:
+    named = Turn(turn_id="1", session_id="s", role="user", name="Ann", text="Ann: What is new?")
+    other = Turn(turn_id="2", session_id="s", role="assistant", name="Bob", text="Ann: is your name.")
+    chunk = Chunk(id=new_chunk_id(), turns=(named, other))
+    assert chunk.text == "Ann: What is new?\nBob: Ann: is your name."
+    assert chunk.embedded_text(8) == "Ann: What is new?\nBob: Ann: is "
