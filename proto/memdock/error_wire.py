@@ -37,7 +37,21 @@ _CLASSES_BY_CODE: dict[int, type[MemdockError]] = {
         errors.InternalError,
     )
 }
-_CODES_BY_STATUS = {400: 3, 401: 16, 403: 7, 404: 5, 409: 6, 413: 8, 415: 3, 429: 8, 500: 13, 501: 12, 503: 14, 504: 4}
+_CODES_BY_STATUS = {
+    400: 3,
+    401: 16,
+    403: 7,
+    404: 5,
+    405: 5,
+    409: 6,
+    413: 8,
+    415: 3,
+    429: 8,
+    500: 13,
+    501: 12,
+    503: 14,
+    504: 4,
+}
 _TITLES = {
     400: "Bad Request",
     401: "Unauthorized",

@@ -6,14 +6,11 @@ import time
 import traceback
 from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass
-from typing import Any
 
 import structlog
 
-from memdock.check import check
 from memdock.errors import InternalError, MemdockError, UnavailableError
-from memdock.service import Call, Method, Service
-from memdock.types import Limits
+from memdock.service import Call, Method
 from memdock.wire import MAX_ANSWER_BYTES
 
 CANCELLED = "CANCELLED"
@@ -82,18 +79,12 @@ def read_call(headers: Mapping[str, str], left_s: float | None) -> Call:
     )
 
 
-async def answer(service: Service, method: Method, request: Any, call: Call, limits: Limits) -> Any:
-    """Checks the request and asks the service; whatever is not an error of the protocol becomes INTERNAL."""
-    check(request, limits)
-    try:
-        return await service.call(method, request, call)
-    except MemdockError:
-        raise
-    except Exception as fault:  # noqa: BLE001  a bug must neither end the server nor show its words to a caller
-        log_fault(fault, method=method.name, request_id=call.request_id)
-        raise InternalError(
-            "INTERNAL", f"the server failed; its log says where, under request {call.request_id}"
-        ) from None
+def as_error(fault: Exception, method: str, request_id: str) -> MemdockError:
+    """An error of the protocol as it is; anything else is a bug: logged, and INTERNAL without a word of its own."""
+    if isinstance(fault, MemdockError):
+        return fault
+    log_fault(fault, method=method, request_id=request_id)
+    return InternalError("INTERNAL", f"the server failed; its log says where, under request {request_id}")
 
 
 def log_fault(fault: Exception, **facts: str) -> None:

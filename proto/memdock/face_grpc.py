@@ -12,6 +12,7 @@ from typing import Any
 import grpc
 import grpc.aio
 
+from memdock.check import check
 from memdock.error_wire import DETAILS_KEY, status_bytes
 from memdock.errors import MemdockError
 from memdock.face import (
@@ -22,7 +23,7 @@ from memdock.face import (
     Served,
     admit_all,
     always_ready,
-    answer,
+    as_error,
     bounded,
     log_served,
     read_call,
@@ -65,7 +66,8 @@ class GrpcFace(grpc.GenericRpcHandler):
                 reply = await self._answer(method, body, call)
                 context.set_trailing_metadata((("x-request-id", call.request_id),))
                 reason = ""
-            except MemdockError as error:
+            except Exception as fault:  # noqa: BLE001  a bug must neither reach gRPC nor show its words to a caller
+                error = as_error(fault, method.name, call.request_id)
                 _refuse(context, error, call)
                 reason = error.reason
             finally:
@@ -88,7 +90,8 @@ class GrpcFace(grpc.GenericRpcHandler):
     async def _answer(self, method: Method, body: bytes, call: Call) -> bytes:
         await self._admit(method, {}, call)
         request = from_bytes(method.request, body)
-        response = await answer(self._service, method, request, call, self._limits)
+        check(request, self._limits)
+        response = await self._service.call(method, request, call)
         return bounded(response.SerializeToString())
 
 

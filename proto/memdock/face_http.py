@@ -4,16 +4,15 @@ Not built on a framework: the binding is one table, and a middleware that wraps 
 """
 
 import asyncio
-import re
 import time
-from collections.abc import Awaitable, Callable, Coroutine, MutableMapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Coroutine
+from dataclasses import dataclass, replace
 from typing import Any
 
 import orjson
 
-from memdock.error_wire import problem, problem_headers
-from memdock.errors import DeadlineExceededError, MemdockError, NotFoundError
+from memdock.check import check
+from memdock.errors import DeadlineExceededError, NotFoundError
 from memdock.face import (
     CANCELLED,
     Admit,
@@ -22,44 +21,36 @@ from memdock.face import (
     Served,
     admit_all,
     always_ready,
-    answer,
+    as_error,
     bounded,
     log_served,
     read_call,
     readiness,
 )
+from memdock.http_reply import Reply, Send, json_reply, problem_reply, send_reply, server_timing
 from memdock.http_request import (
     ClientGoneError,
     Receive,
     Scope,
+    deadline_of,
     gone,
     parse_request,
     raw_path_of,
     read_body,
     read_headers,
-    timeout_s_of,
 )
 from memdock.routes import find_method, wrong_verb
 from memdock.service import Call, Method, Service
 from memdock.types import Limits
 from memdock.wire import to_json
 
-Send = Callable[[MutableMapping[str, Any]], Awaitable[None]]
 Metrics = Callable[[], bytes]
 """The metrics in Prometheus' text form."""
 
+READ_TIMEOUT_S = 60.0
+"""The longest that a body may take to come, whatever the caller's deadline."""
+
 PAGES = ("/livez", "/readyz", "/metrics")
-
-_STAGE = re.compile(r"[A-Za-z0-9_.-]{1,64}")
-
-
-@dataclass(frozen=True, slots=True)
-class Reply:
-    """An HTTP answer as it goes out."""
-
-    status: int
-    headers: Sequence[tuple[str, str]]
-    body: bytes
 
 
 @dataclass(slots=True)
@@ -106,10 +97,11 @@ class HttpFace:
         try:
             reply = await (self._page(exchange) if is_page else self._answer(exchange))
             reason = ""
-        except MemdockError as error:
-            reply, reason = problem_reply(error, exchange.call.request_id), error.reason
         except ClientGoneError:
             return
+        except Exception as fault:  # noqa: BLE001  a bug must neither reach the server nor show its words to a caller
+            error = as_error(fault, exchange.method.name if exchange.method else "", exchange.call.request_id)
+            reply, reason = problem_reply(error, exchange.call.request_id), error.reason
         finally:
             if not is_page:
                 self._tell(exchange, reason, reply)
@@ -132,21 +124,19 @@ class HttpFace:
         """A call of the protocol: the caller is admitted before the body is read, the body bounded before parsing."""
         scope, headers = exchange.scope, exchange.headers
         exchange.method, path = find_method(scope["method"], raw_path_of(scope))
-        exchange.call = read_call({**headers, "x-request-id": exchange.call.request_id}, timeout_s_of(headers))
+        exchange.call = replace(exchange.call, deadline=deadline_of(headers))
         await self._admit(exchange.method, path, exchange.call)
         exchange.body = await self._read_body(exchange)
         request = parse_request(exchange.method, path, scope["query_string"], headers, exchange.body)
-        response = await within(
-            exchange.call,
-            exchange.receive,
-            answer(self._service, exchange.method, request, exchange.call, self._limits),
-        )
+        check(request, self._limits)
+        work = self._service.call(exchange.method, request, exchange.call)
+        response = await within(exchange.call, exchange.receive, work)
         total_ms = (time.perf_counter() - exchange.started) * 1e3
         return json_reply(bounded(to_json(response)), ("server-timing", server_timing(response, total_ms)))
 
     async def _read_body(self, exchange: Exchange) -> bytes:
         try:
-            async with asyncio.timeout(exchange.call.left_s()):
+            async with asyncio.timeout(READ_TIMEOUT_S), asyncio.timeout(exchange.call.left_s()):
                 return await read_body(exchange.headers, exchange.receive, self._limits)
         except TimeoutError:
             raise out_of_time() from None
@@ -185,27 +175,3 @@ async def within(call: Call, receive: Receive, work: Coroutine[Any, Any, Any]) -
 def out_of_time() -> DeadlineExceededError:
     """The error when the deadline of the call passes here."""
     return DeadlineExceededError("DEADLINE_EXCEEDED", "the time that X-Timeout-Ms gave is used up")
-
-
-def server_timing(response: Any, total_ms: float) -> str:
-    """The header `Server-Timing`: the stages inside the system, where the answer tells them, and the whole."""
-    stages = [(one.stage, one.ms) for one in getattr(response, "timing", ()) if _STAGE.fullmatch(one.stage)]
-    return ", ".join(f"{stage};dur={ms:.2f}" for stage, ms in (*stages, ("total", total_ms)))
-
-
-def json_reply(body: bytes, *headers: tuple[str, str]) -> Reply:
-    """A good answer."""
-    return Reply(200, [("content-type", "application/json"), *headers], body)
-
-
-def problem_reply(error: MemdockError, request_id: str) -> Reply:
-    """An error as a problem document."""
-    return Reply(error.http_status, problem_headers(error), problem(error, request_id))
-
-
-async def send_reply(send: Send, reply: Reply, request_id: str) -> None:
-    """Sends a reply with its length and the request's id."""
-    headers = [*reply.headers, ("content-length", str(len(reply.body))), ("x-request-id", request_id)]
-    raw = [(name.encode("latin-1"), value.encode("latin-1")) for name, value in headers]
-    await send({"type": "http.response.start", "status": reply.status, "headers": raw})
-    await send({"type": "http.response.body", "body": reply.body})

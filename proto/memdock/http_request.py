@@ -1,6 +1,7 @@
 """Reading an HTTP request: its headers, its deadline and its body, with limits before anything is parsed."""
 
 import re
+import time
 from collections.abc import Awaitable, Callable, Mapping, MutableMapping
 from typing import Any
 from urllib.parse import parse_qsl
@@ -36,14 +37,14 @@ def raw_path_of(scope: Scope) -> str:
     return raw.partition(b"?")[0].decode("latin-1")
 
 
-def timeout_s_of(headers: Mapping[str, str]) -> float | None:
-    """The deadline that `X-Timeout-Ms` asks for; `None` without one."""
+def deadline_of(headers: Mapping[str, str]) -> float | None:
+    """The deadline that `X-Timeout-Ms` asks for, in seconds of `time.monotonic()`; `None` without one."""
     text = headers.get("x-timeout-ms")
     if text is None:
         return None
     if not _TIMEOUT.fullmatch(text) or int(text) > MAX_TIMEOUT_MS:
         raise refuse("VALIDATION_FAILED", "X-Timeout-Ms", f"must be whole milliseconds from 1 to {MAX_TIMEOUT_MS}")
-    return int(text) / 1e3
+    return time.monotonic() + int(text) / 1e3
 
 
 async def read_body(headers: Mapping[str, str], receive: Receive, limits: Limits) -> bytes:

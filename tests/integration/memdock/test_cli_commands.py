@@ -8,16 +8,21 @@ import sys
 from collections.abc import AsyncIterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 import pytest
 import pytest_asyncio
 from structlog.testing import capture_logs
 
 from memdock.cli.app import run
+from memdock.errors import error
 from memdock.key_file import read_keys
 from memdock.keys import Keyring, utc_now
 from memdock.server import ServeOptions, Server
+from memdock.service import Call, Method
 from memdock.sqlite_ledger import SqliteLedger
+from memdock.v1 import memory_pb2 as pb
+from support.faces import ScriptedService, faces_of
 from support.toys import ToySystem
 
 pytestmark = pytest.mark.asyncio(loop_scope="module")
@@ -217,6 +222,24 @@ async def test_a_failure_is_one_sentence_and_a_code(
     ran = await shell(*arguments)
     assert (ran.code, ran.out) == (code, "")
     assert told in ran.err
+
+
+async def test_a_gateway_is_told_by_its_systems(
+    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async def answer(method: Method, request: Any, call: Call) -> Any:
+        if method.name == "ListSystems":
+            return pb.ListSystemsResponse(systems=[pb.SystemSummary(system="rag-dense", ready=True)])
+        raise error("SYSTEM_NOT_FOUND", "name a system")
+
+    async with faces_of(ScriptedService(answer)) as faces:
+        shell = Shell(faces.grpc, capsys, monkeypatch)
+        assert (await shell("ping")).out.splitlines() == [
+            f"{faces.grpc}: a gateway for 1 system; choose one with --system",
+            "SYSTEM     READY",
+            "rag-dense  yes",
+        ]
+        assert json.loads((await shell("--json", "ping")).out) == {"systems": [{"system": "rag-dense", "ready": True}]}
 
 
 async def test_an_unknown_variable_is_refused_and_other_programs_are_left_alone(shell: Shell) -> None:

@@ -17,6 +17,7 @@ from memdock.service import Call, Method
 from memdock.transport import Endpoint
 from memdock.types import Limits, Turn
 from memdock.v1 import memory_pb2 as pb
+from memdock.wire import MAX_ANSWER_BYTES, to_json
 from support.certificates import Certificates, make_certificates
 from support.faces import ScriptedService, faces_of, until
 
@@ -54,6 +55,38 @@ async def test_too_large_is_the_same_over_both_faces() -> None:
         for url in faces.urls:
             async with connect_async(url) as client:
                 assert (await refusal(client.add_turns("a", turns))).reason == "PAYLOAD_TOO_LARGE"
+
+
+async def test_a_bug_before_the_service_is_the_same_over_both_faces(capsys: pytest.CaptureFixture[str]) -> None:
+    async def admit(method: Method, path: Any, call: Call) -> None:
+        raise RuntimeError("secret")
+
+    async with faces_of(ScriptedService(), admit=admit) as faces:
+        for url in faces.urls:
+            async with connect_async(url) as client:
+                problem = await refusal(client.describe())
+                assert problem.reason == "INTERNAL"
+    assert "secret" not in capsys.readouterr().out + problem.message
+
+
+@pytest.mark.parametrize("missing", [0, 1])
+async def test_the_largest_answer_comes_through_and_one_byte_more_does_not(missing: int) -> None:
+    async def answer(method: Method, request: Any, call: Call) -> Any:
+        return pb.RetrieveResponse(memories=[pb.Memory(text="x" * sizes[call.request_id])])
+
+    def grown(size: Callable[[Any], int], largest: int) -> int:
+        text_bytes = largest - 100
+        return text_bytes + largest - size(pb.RetrieveResponse(memories=[pb.Memory(text="x" * text_bytes)]))
+
+    sizes: dict[str, int] = {}
+    async with faces_of(ScriptedService(answer)) as faces:
+        for url, size in ((faces.grpc, lambda m: m.ByteSize()), (faces.http, lambda m: len(to_json(m)))):
+            async with connect_async(url, headers={"x-request-id": "r"}) as client:
+                sizes["r"] = grown(size, MAX_ANSWER_BYTES) + missing
+                if missing:
+                    assert "ask for fewer items" in (await refusal(client.retrieve("a", "q"))).message
+                else:
+                    assert len((await client.retrieve("a", "q")).memories[0].text) == sizes["r"]
 
 
 async def test_what_the_client_is_given_goes_with_each_call() -> None:
