@@ -20,6 +20,8 @@ from memdock.tls import Tls, channel_credentials
 from memdock.transport import Endpoint, not_ready, time_left_s
 from memdock.wire import MAX_ANSWER_BYTES, answer_from_bytes, not_of_the_protocol
 
+OWN_LIMIT = "CLIENT: Received message larger than max"
+
 Metadata = tuple[tuple[str, str], ...]
 
 _OPTIONS = (
@@ -138,4 +140,4 @@ class ThreadedChannel:
 
 def _is_own_limit(error: Any) -> bool:
     # Both ends say RESOURCE_EXHAUSTED without details; gRPC names the end that refused only in words.
-    return error.code() is grpc.StatusCode.RESOURCE_EXHAUSTED and (error.details() or "").startswith("CLIENT:")
+    return error.code() is grpc.StatusCode.RESOURCE_EXHAUSTED and OWN_LIMIT in (error.details() or "")
