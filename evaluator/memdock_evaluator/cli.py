@@ -1,5 +1,7 @@
 """`memdock-eval`: each command is loaded when it is called for, so that the others' packages cost it nothing."""
 
+import signal
+import threading
 from collections.abc import Mapping
 from importlib import import_module
 from importlib.metadata import version
@@ -55,3 +57,6 @@ def main() -> None:
       memdock-eval run --help      your own system, your own models
       memdock-eval dataset --help  your own data
     """
+    if threading.current_thread() is threading.main_thread():
+        # Then what a command has started is ended, and what it has paid for is written, as after Ctrl-C.
+        signal.signal(signal.SIGTERM, signal.default_int_handler)

@@ -1,6 +1,5 @@
 """`memdock-eval run`: flags and environment into settings, the end of the run into sentences and an exit code."""
 
-import asyncio
 import os
 import sys
 from collections.abc import Sequence
@@ -19,6 +18,7 @@ from memdock_evaluator.results.folder import FolderError
 from memdock_evaluator.results.manifest import ManifestError
 from memdock_evaluator.results.parts import PartError
 from memdock_evaluator.run.evaluation import RunEnd, evaluate
+from memdock_evaluator.run.interrupting import run_until_told
 from memdock_evaluator.run.options import how_options, model_options, pace_options, what_options
 from memdock_evaluator.run.settings import OWN, DataSource, RunSettings, SettingsError
 from memdock_evaluator.summary import print_summary, write_summary
@@ -61,7 +61,7 @@ def run(context: click.Context, /, **given: Any) -> None:
     _refuse_unknown_variables(context)
     try:
         settings = _settings(given)
-        end = asyncio.run(evaluate(settings, Console(stderr=True)))
+        end = run_until_told(evaluate(settings, Console(stderr=True)))
     except (SettingsError, PromptError, ManifestError) as error:
         raise click.UsageError(str(error)) from error
     except (DatasetError, FolderError, PartError, RunStoppedError) as error:
