@@ -68,9 +68,9 @@ async def evaluate(settings: RunSettings, console: Console) -> RunEnd:
         async with AsyncExitStack() as stack:
             tools = await open_tools(settings, tuple(survey.facts.languages), stack)
             manifest, goes_on = begin(folder, plan_of(settings, survey.facts, tools), settings.command)
-            if goes_on:
-                console.print(f"going on with the run in {folder.address}", highlight=False, soft_wrap=True)
             progress = show_progress(console)
+            if goes_on:
+                progress.say(f"going on with the run in {folder.address}")
             loop = Loop(
                 settings=settings,
                 survey=survey,

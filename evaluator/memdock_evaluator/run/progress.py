@@ -74,7 +74,7 @@ class _BarProgress:
             self._bars.advance(self._tasks[work], done)
 
     def say(self, line: str) -> None:
-        self._bars.console.print(line, highlight=False)
+        self._bars.console.print(line, markup=False, highlight=False, soft_wrap=True)
 
     def __enter__(self) -> Self:
         self._bars.start()
@@ -102,7 +102,7 @@ class _LineProgress:
                 self._line()
 
     def say(self, line: str) -> None:
-        self._console.print(line, highlight=False, soft_wrap=True)
+        self._console.print(line, markup=False, highlight=False, soft_wrap=True)
 
     def __enter__(self) -> Self:
         self._started = self._said = time.monotonic()

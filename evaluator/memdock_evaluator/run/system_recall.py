@@ -4,7 +4,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 
-from memdock.types import Memory, Turn
+from memdock.types import Memory, ModelUsage, Turn, TurnState
 from memdock_evaluator.dataset import Dialogue, Question
 from memdock_evaluator.faults import Fault
 from memdock_evaluator.results.manifest import IngestCounts
@@ -67,11 +67,12 @@ class SystemRecall:
         if not ingested or ingested[-1].blame is not None or self._closed():
             return False
         failed = {turn.turn_id for turn in ingested[-1].failed_turns}
-        listed = {record.turn_id for record in await self.system.list_turns(self.space_id)}
+        turns = await self.system.list_turns(self.space_id)
+        held = {turn.turn_id for turn in turns if turn.state in (TurnState.SEARCHABLE, TurnState.NO_MEMORY)}
         wanted = {turn.turn_id for turn in dialogue.turns} - failed
-        if wanted <= listed:
+        if wanted <= held:
             self.progress.advance(Work.TURNS, len(wanted | failed))
-        return wanted <= listed
+        return wanted <= held
 
     async def _fill(self, dialogue: Dialogue) -> None:
         ingest = await self._emptied()
@@ -158,16 +159,21 @@ class SystemRecall:
         if self._closed():
             return
         try:
-            flushed = await self.system.flush(self.space_id, timeout_s=0)
-            usage = flushed.result.space_usage
-            if self.settings.keep:
-                closed = Closed(usage=usage, reset=False)
-            else:
-                closed = Closed(usage=usage, residue=(await self.system.reset(self.space_id)).residual)
+            usage = await self._spent()
+            residue = () if self.settings.keep else (await self.system.reset(self.space_id)).residual
+            closed = Closed(usage=usage, reset=not self.settings.keep, residue=residue)
         except Fault as fault:
             closed = Closed(reset=False, blame=blame_of(fault))
             self.progress.say(f"{self.system.name}: space {self.space_id} was not reset: {fault.detail}")
         self.parts.write(CLOSE, [closed])
+
+    async def _spent(self) -> tuple[ModelUsage, ...]:
+        """What the space has cost; a system that cannot say so is told on, and its space is given back all the same."""
+        try:
+            return (await self.system.flush(self.space_id, timeout_s=0)).result.space_usage
+        except Fault as fault:
+            self.progress.say(f"{self.system.name}: space {self.space_id} does not tell its usage: {fault.detail}")
+            return ()
 
 
 def _by_date(keys: Sequence[Key], questions: Mapping[str, Question]) -> Iterator[tuple[datetime | None, list[Key]]]:

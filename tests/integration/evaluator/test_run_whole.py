@@ -159,6 +159,23 @@ async def test_the_answer_model_never_sees_answer_category_or_evidence(tmp_path:
     assert "xyzzy" not in str(toy.turns) + str(toy.queries), "nor does the memory system"
 
 
+async def test_every_system_meets_the_same_prompts_for_answer_and_verdict(tmp_path: Path) -> None:
+    data = write_data(tmp_path / "d.jsonl", dialogues=("0",))
+    seen = []
+    for name in ("mine", "theirs"):
+        async with (
+            serve_models(ModelServer(chat=lambda body: '{"verdict": 2}')) as server,
+            served_url(ToySystem(name=name), tmp_path / name) as url,
+        ):
+            answerer = ModelSettings(endpoint=ModelEndpoint(purpose="answer", url=server.url, model="a"))
+            judge = ModelSettings(endpoint=ModelEndpoint(purpose="judge", url=server.url, model="j"))
+            run = settings(data, tmp_path / f"run-{name}", url=url, systems=(name,), answerer=answerer, judge=judge)
+            await ran(run)
+            seen.append(sorted(str(body) for _, body in server.requests))
+    assert len(seen[0]) == 8
+    assert seen[0] == seen[1]
+
+
 async def test_answers_go_to_their_questions_in_whatever_order_they_come(tmp_path: Path) -> None:
     asked = [question(f"q{n}", f"Question number {n}", str(n)) for n in range(12)]
     data, out = write_data(tmp_path / "d.jsonl", questions=asked), tmp_path / "run"
