@@ -1,6 +1,6 @@
 """Between the protocol's dataclasses and its wire messages: `wire_*` writes a message, `read_*` reads one.
 
-A reader of an answer takes an enum number that a newer server sends as UNKNOWN.
+What a server reads and writes, and what a client writes; `memdock.read_answers` is what a client reads.
 """
 
 from collections.abc import Iterable, Mapping, Sequence
@@ -21,7 +21,6 @@ from memdock.types import (
     Query,
     Residue,
     Selection,
-    Source,
     StageTiming,
     Turn,
     TurnError,
@@ -43,9 +42,7 @@ def numbers_of(kind: type[E], prefix: str) -> Mapping[E, Any]:
 
 
 _STATE_NUMBERS = numbers_of(TurnState, "TURN_STATE")
-_STATES = {number: state for state, number in _STATE_NUMBERS.items()}
 _COMPONENT_NUMBERS = numbers_of(Component, "COMPONENT")
-_COMPONENTS = {number: component for component, number in _COMPONENT_NUMBERS.items()}
 
 
 def wire_time(time: datetime, path: str = "time") -> Timestamp:
@@ -99,7 +96,7 @@ def read_turn(message: pb.Turn) -> Turn:
         role=message.role,
         name=message.name,
         text=message.text,
-        time=_optional_time(message, "time"),
+        time=optional_time(message, "time"),
         time_zone=message.time_zone,
         metadata=dict(message.metadata),
     )
@@ -126,11 +123,11 @@ def read_query(request: pb.RetrieveRequest) -> Query:
     return Query(
         text=request.query,
         top_k=request.top_k if request.HasField("top_k") else DEFAULT_TOP_K,
-        reference_time=_optional_time(request, "reference_time"),
+        reference_time=optional_time(request, "reference_time"),
         time_zone=request.time_zone,
         session_ids=tuple(request.filter.session_ids),
-        since=_optional_time(request.filter, "since"),
-        until=_optional_time(request.filter, "until"),
+        since=optional_time(request.filter, "since"),
+        until=optional_time(request.filter, "until"),
     )
 
 
@@ -159,17 +156,6 @@ def wire_result(result: TurnResult) -> pb.TurnResult:
     )
 
 
-def read_result(message: pb.TurnResult) -> TurnResult:
-    """What became of one turn."""
-    return TurnResult(
-        turn_id=message.turn_id,
-        state=_STATES.get(message.state, TurnState.UNKNOWN),
-        duplicate=message.duplicate,
-        memory_ids=tuple(message.memory_ids),
-        error=_read_turn_error(message),
-    )
-
-
 def wire_record(record: TurnRecord) -> pb.TurnRecord:
     """A turn of the ledger."""
     return pb.TurnRecord(
@@ -178,17 +164,6 @@ def wire_record(record: TurnRecord) -> pb.TurnRecord:
         state=_STATE_NUMBERS[record.state],
         memory_ids=record.memory_ids,
         error=_wire_turn_error(record.error),
-    )
-
-
-def read_record(message: pb.TurnRecord) -> TurnRecord:
-    """A turn of the ledger."""
-    return TurnRecord(
-        turn_id=message.turn_id,
-        session_id=message.session_id,
-        state=_STATES.get(message.state, TurnState.UNKNOWN),
-        memory_ids=tuple(message.memory_ids),
-        error=_read_turn_error(message),
     )
 
 
@@ -209,21 +184,6 @@ def wire_memory(memory: Memory) -> pb.Memory:
     return message
 
 
-def read_memory(message: pb.Memory) -> Memory:
-    """A memory."""
-    return Memory(
-        memory_id=message.memory_id,
-        text=message.text,
-        score=message.score if message.HasField("score") else None,
-        kind=message.kind,
-        time=_optional_time(message, "time"),
-        valid_from=_optional_time(message, "valid_from"),
-        valid_to=_optional_time(message, "valid_to"),
-        sources=tuple(Source(session_id=source.session_id, turn_id=source.turn_id) for source in message.sources),
-        metadata=dict(message.metadata),
-    )
-
-
 def wire_usage(usage: Iterable[ModelUsage]) -> pb.Usage:
     """What a call cost."""
     return pb.Usage(
@@ -241,29 +201,9 @@ def wire_usage(usage: Iterable[ModelUsage]) -> pb.Usage:
     )
 
 
-def read_usage(message: pb.Usage) -> tuple[ModelUsage, ...]:
-    """What a call cost."""
-    return tuple(
-        ModelUsage(
-            model=one.model,
-            purpose=one.purpose,
-            calls=one.calls,
-            input_tokens=one.input_tokens,
-            output_tokens=one.output_tokens,
-            estimated=one.estimated,
-        )
-        for one in message.models
-    )
-
-
 def wire_timing(timing: Iterable[StageTiming]) -> Sequence[pb.StageTiming]:
     """How long each stage took."""
     return [pb.StageTiming(stage=one.stage, ms=one.ms) for one in timing]
-
-
-def read_timing(timing: Iterable[pb.StageTiming]) -> tuple[StageTiming, ...]:
-    """How long each stage took."""
-    return tuple(StageTiming(stage=one.stage, ms=one.ms) for one in timing)
 
 
 def wire_residual(residual: Iterable[Residue]) -> Sequence[pb.Residue]:
@@ -277,19 +217,6 @@ def wire_residual(residual: Iterable[Residue]) -> Sequence[pb.Residue]:
         )
         for one in residual
     ]
-
-
-def read_residual(residual: Iterable[pb.Residue]) -> tuple[Residue, ...]:
-    """What is left, by component."""
-    return tuple(
-        Residue(
-            component=_COMPONENTS.get(one.component, Component.UNKNOWN),
-            items=one.items,
-            verified=one.verified,
-            note=one.note,
-        )
-        for one in residual
-    )
 
 
 def wire_erasure(erasure: Erasure) -> pb.ForgetResponse:
@@ -308,12 +235,6 @@ def _wire_turn_error(error: TurnError | None) -> pb.TurnError | None:
     return pb.TurnError(reason=error.reason, message=error.message, retryable=error.retryable)
 
 
-def _read_turn_error(message: pb.TurnResult | pb.TurnRecord) -> TurnError | None:
-    if not message.HasField("error"):
-        return None
-    error = message.error
-    return TurnError(reason=error.reason, message=error.message, retryable=error.retryable)
-
-
-def _optional_time(message: Any, name: str) -> datetime | None:
+def optional_time(message: Any, name: str) -> datetime | None:
+    """The time in a field; `None` when it is unset."""
     return read_time(getattr(message, name)) if message.HasField(name) else None

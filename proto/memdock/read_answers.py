@@ -1,21 +1,16 @@
-"""Reads the protocol's answers into dataclasses; one that breaks the protocol is ADAPTER_PROTOCOL_ERROR."""
+"""Reads the protocol's answers into dataclasses; one that breaks the protocol is ADAPTER_PROTOCOL_ERROR.
 
-from collections.abc import Callable
+An enum number that a newer server sends is UNKNOWN.
+"""
+
+from collections.abc import Callable, Iterable
 from functools import wraps
 from typing import ParamSpec, TypeVar
 
-from memdock.convert import (
-    numbers_of,
-    read_duration,
-    read_memory,
-    read_record,
-    read_residual,
-    read_result,
-    read_timing,
-    read_usage,
-)
+from memdock.convert import numbers_of, optional_time, read_duration
 from memdock.types import (
     Added,
+    Component,
     Description,
     Feature,
     Flushed,
@@ -23,12 +18,19 @@ from memdock.types import (
     Limits,
     Memory,
     Model,
+    ModelUsage,
     ResetDone,
+    Residue,
     Retrieved,
     Software,
+    Source,
+    StageTiming,
     Support,
     SystemSummary,
+    TurnError,
     TurnRecord,
+    TurnResult,
+    TurnState,
 )
 from memdock.v1 import memory_pb2 as pb
 from memdock.wire import not_of_the_protocol
@@ -38,6 +40,8 @@ T = TypeVar("T")
 
 _FEATURES = {number: feature for feature, number in numbers_of(Feature, "FEATURE").items()}
 _SUPPORTS = {number: support for support, number in numbers_of(Support, "SUPPORT").items()}
+_STATES = {number: state for state, number in numbers_of(TurnState, "TURN_STATE").items()}
+_COMPONENTS = {number: component for component, number in numbers_of(Component, "COMPONENT").items()}
 
 
 def _reader(read: Callable[P, T]) -> Callable[P, T]:
@@ -152,3 +156,80 @@ def memories(page: pb.ListMemoriesResponse) -> tuple[Memory, ...]:
 def systems(answer: pb.ListSystemsResponse) -> tuple[SystemSummary, ...]:
     """ListSystems."""
     return tuple(SystemSummary(system=one.system, ready=one.ready) for one in answer.systems)
+
+
+def read_result(message: pb.TurnResult) -> TurnResult:
+    """What became of one turn."""
+    return TurnResult(
+        turn_id=message.turn_id,
+        state=_STATES.get(message.state, TurnState.UNKNOWN),
+        duplicate=message.duplicate,
+        memory_ids=tuple(message.memory_ids),
+        error=_read_turn_error(message),
+    )
+
+
+def read_record(message: pb.TurnRecord) -> TurnRecord:
+    """A turn of the ledger."""
+    return TurnRecord(
+        turn_id=message.turn_id,
+        session_id=message.session_id,
+        state=_STATES.get(message.state, TurnState.UNKNOWN),
+        memory_ids=tuple(message.memory_ids),
+        error=_read_turn_error(message),
+    )
+
+
+def read_memory(message: pb.Memory) -> Memory:
+    """A memory."""
+    return Memory(
+        memory_id=message.memory_id,
+        text=message.text,
+        score=message.score if message.HasField("score") else None,
+        kind=message.kind,
+        time=optional_time(message, "time"),
+        valid_from=optional_time(message, "valid_from"),
+        valid_to=optional_time(message, "valid_to"),
+        sources=tuple(Source(session_id=source.session_id, turn_id=source.turn_id) for source in message.sources),
+        metadata=dict(message.metadata),
+    )
+
+
+def read_usage(message: pb.Usage) -> tuple[ModelUsage, ...]:
+    """What a call cost."""
+    return tuple(
+        ModelUsage(
+            model=one.model,
+            purpose=one.purpose,
+            calls=one.calls,
+            input_tokens=one.input_tokens,
+            output_tokens=one.output_tokens,
+            estimated=one.estimated,
+        )
+        for one in message.models
+    )
+
+
+def read_timing(timing: Iterable[pb.StageTiming]) -> tuple[StageTiming, ...]:
+    """How long each stage took."""
+    return tuple(StageTiming(stage=one.stage, ms=one.ms) for one in timing)
+
+
+def read_residual(residual: Iterable[pb.Residue]) -> tuple[Residue, ...]:
+    """What is left, by component."""
+    return tuple(
+        Residue(
+            component=_COMPONENTS.get(one.component, Component.UNKNOWN),
+            items=one.items,
+            verified=one.verified,
+            note=one.note,
+        )
+        for one in residual
+    )
+
+
+def _read_turn_error(message: pb.TurnResult | pb.TurnRecord) -> TurnError | None:
+    if not message.HasField("error"):
+        return None
+    error = message.error
+    return TurnError(reason=error.reason, message=error.message, retryable=error.retryable)

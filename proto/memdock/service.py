@@ -7,6 +7,7 @@ services around services.
 import time
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from functools import cache
 from string import Formatter
 from types import MappingProxyType
 from typing import Any, Protocol
@@ -33,12 +34,17 @@ class Method:
     @property
     def path_fields(self) -> tuple[str, ...]:
         """The fields of the request that stand in `path`."""
-        return tuple(name for _, name, _, _ in Formatter().parse(self.path) if name)
+        return _fields_of(self.path)
 
     @property
     def grpc_path(self) -> str:
         """`/package.Service/Method`."""
         return f"/{self.service}/{self.name}"
+
+
+@cache
+def _fields_of(path: str) -> tuple[str, ...]:
+    return tuple(name for _, name, _, _ in Formatter().parse(path) if name)
 
 
 _SPACE = "/v1/systems/{system}/spaces/{space_id}"

@@ -76,9 +76,9 @@ def test_everything_goes_there_and_back() -> None:
         TurnResult(turn_id="t", state=TurnState.FAILED, error=error),
         TurnResult(turn_id="t", state=TurnState.SEARCHABLE, duplicate=True, memory_ids=("m1", "m2")),
     ):
-        assert convert.read_result(convert.wire_result(result)) == result
+        assert read_answers.read_result(convert.wire_result(result)) == result
     record = TurnRecord(turn_id="t", session_id="s", state=TurnState.FAILED, memory_ids=("m",), error=error)
-    assert convert.read_record(convert.wire_record(record)) == record
+    assert read_answers.read_record(convert.wire_record(record)) == record
     memory = Memory(
         memory_id="m",
         text="x",
@@ -90,17 +90,17 @@ def test_everything_goes_there_and_back() -> None:
         sources=(Source(session_id="s", turn_id="t"),),
         metadata={"a": "b"},
     )
-    assert convert.read_memory(convert.wire_memory(memory)) == memory
+    assert read_answers.read_memory(convert.wire_memory(memory)) == memory
     bare = Memory(memory_id="m", text="x")
-    assert convert.read_memory(convert.wire_memory(bare)) == bare
+    assert read_answers.read_memory(convert.wire_memory(bare)) == bare
     query = Query(text="q", top_k=3, reference_time=NOON, time_zone="UTC", session_ids=("s",), since=NOON, until=NOON)
     assert convert.read_query(convert.wire_query(query, system="", space_id="a")) == query
     selection = Selection(turn_ids=("a", "b"))
     assert convert.read_selection(convert.wire_selection(selection)) == selection
     usage = (ModelUsage(model="m", purpose="p", calls=1, input_tokens=2, output_tokens=3, estimated=True),)
-    assert convert.read_usage(convert.wire_usage(usage)) == usage
+    assert read_answers.read_usage(convert.wire_usage(usage)) == usage
     timing = (StageTiming(stage="embed", ms=1.5),)
-    assert convert.read_timing(convert.wire_timing(timing)) == timing
+    assert read_answers.read_timing(convert.wire_timing(timing)) == timing
 
 
 @pytest.mark.parametrize("component", [word for word in Component if word is not Component.UNKNOWN])
@@ -124,7 +124,7 @@ def test_every_word_has_its_number() -> None:
 
 
 def test_words_of_a_newer_server_are_unknown_and_cannot_be_written() -> None:
-    assert convert.read_result(pb.TurnResult(state=77)).state is TurnState.UNKNOWN  # type: ignore[arg-type]
+    assert read_answers.read_result(pb.TurnResult(state=77)).state is TurnState.UNKNOWN  # type: ignore[arg-type]
     with pytest.raises(KeyError):
         convert.wire_result(TurnResult(turn_id="t", state=TurnState.UNKNOWN))
 
