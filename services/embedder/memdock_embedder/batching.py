@@ -2,7 +2,7 @@
 
 import asyncio
 from collections import deque
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 
 import numpy as np
@@ -11,85 +11,90 @@ from memdock_embedder.backends import Embedded, Embedder, EmbedderError, InputTy
 
 
 @dataclass(slots=True)
-class _Waiting:
+class _Piece:
+    """Texts that go to the model together, and the future of the one who waits for them."""
+
     texts: Sequence[str]
-    input_type: InputType
     answer: asyncio.Future[Embedded] = field(default_factory=lambda: asyncio.get_running_loop().create_future())
 
 
 class BatchingEmbedder:
     """Wraps an embedder: while the model works, what arrives is gathered, and goes to it together as one batch.
 
-    A lone caller waits for nothing. Batches keep the order of arrival, one kind (query, passage) a batch, and hold at
-    most `max_texts` unless one caller brings more. More than `max_waiting` callers: PROVIDER_RATE_LIMITED.
+    A lone caller waits for nothing. A batch holds one kind (query, passage) and at most `max_texts`; a longer request
+    goes in pieces, in order. While both kinds wait they take turns, so that a question never waits for more than one
+    batch of passages. More than `max_waiting` pieces: PROVIDER_RATE_LIMITED.
     """
 
-    def __init__(self, embedder: Embedder, *, max_texts: int = 64, max_waiting: int = 256) -> None:
+    def __init__(self, embedder: Embedder, *, max_texts: int = 16, max_waiting: int = 1024) -> None:
         self._embedder = embedder
         self._max_texts = max_texts
         self._max_waiting = max_waiting
-        self._waiting: deque[_Waiting] = deque()
+        self._waiting: dict[InputType, deque[_Piece]] = {"query": deque(), "passage": deque()}
         self._worker: asyncio.Task[None] | None = None
         self.model = embedder.model
         self.dimension = embedder.dimension
 
     async def embed(self, texts: Sequence[str], input_type: InputType) -> Embedded:
-        """See `Embedder.embed`. A caller's tokens are its share of the batch by characters."""
+        """See `Embedder.embed`. Where callers share a batch, tokens are shared by characters and are estimated."""
         if not texts:
             return await self._embedder.embed(texts, input_type)
-        if len(self._waiting) >= self._max_waiting:
-            raise EmbedderError("PROVIDER_RATE_LIMITED", "too many requests wait for the model", retry_after_s=1.0)
-        waiting = _Waiting(texts, input_type)
-        self._waiting.append(waiting)
+        pieces = [_Piece(texts[i : i + self._max_texts]) for i in range(0, len(texts), self._max_texts)]
+        if sum(map(len, self._waiting.values())) + len(pieces) > self._max_waiting:
+            raise EmbedderError("PROVIDER_RATE_LIMITED", "too many texts wait for the model", retry_after_s=1.0)
+        self._waiting[input_type].extend(pieces)
         if self._worker is None or self._worker.done():
             self._worker = asyncio.create_task(self._work())
-        return await waiting.answer
+        return _join(await asyncio.gather(*(piece.answer for piece in pieces)))
 
     async def _work(self) -> None:
-        while self._waiting:
-            batch = self._take()
-            if not batch:
-                continue
-            try:
-                embedded = await self._embedder.embed([t for w in batch for t in w.texts], batch[0].input_type)
-            except Exception as error:  # noqa: BLE001 - every waiting caller gets it
-                for waiting in batch:
-                    if not waiting.answer.done():
-                        waiting.answer.set_exception(error)
-                continue
-            _share(batch, embedded)
+        while any(self._waiting.values()):
+            for input_type, waiting in self._waiting.items():
+                batch = self._take(waiting)
+                if batch:
+                    await self._embed(batch, input_type)
 
-    def _take(self) -> list[_Waiting]:
-        batch: list[_Waiting] = []
+    def _take(self, waiting: deque[_Piece]) -> list[_Piece]:
+        batch: list[_Piece] = []
         size = 0
-        while self._waiting:
-            head = self._waiting[0]
+        while waiting:
+            head = waiting[0]
             if head.answer.done():  # its caller has left
-                self._waiting.popleft()
+                waiting.popleft()
                 continue
-            if batch and (head.input_type != batch[0].input_type or size + len(head.texts) > self._max_texts):
+            if batch and size + len(head.texts) > self._max_texts:
                 break
-            batch.append(self._waiting.popleft())
+            batch.append(waiting.popleft())
             size += len(head.texts)
         return batch
 
+    async def _embed(self, batch: Sequence[_Piece], input_type: InputType) -> None:
+        try:
+            embedded = await self._embedder.embed([text for piece in batch for text in piece.texts], input_type)
+        except Exception as error:  # noqa: BLE001 - every waiting caller gets it
+            for piece in batch:
+                if not piece.answer.done():
+                    piece.answer.set_exception(error)
+        else:
+            _share(batch, embedded)
+
     async def close(self) -> None:
-        """Lets the batch in work end, then closes the wrapped embedder."""
+        """Lets what waits be embedded, then closes the wrapped embedder."""
         if self._worker is not None:
             await self._worker
         await self._embedder.close()
 
 
-def _share(batch: Sequence[_Waiting], embedded: Embedded) -> None:
-    characters = [sum(len(text) for text in waiting.texts) for waiting in batch]
+def _share(batch: Sequence[_Piece], embedded: Embedded) -> None:
+    characters = [sum(len(text) for text in piece.texts) for piece in batch]
     # Cumulative rounding, so that the shares add up to what the batch cost.
     bounds = np.floor(np.cumsum([0, *characters]) / max(1, sum(characters)) * embedded.tokens).astype(int)
     start = 0
-    for index, waiting in enumerate(batch):
-        rows = embedded.vectors[start : start + len(waiting.texts)]
-        start += len(waiting.texts)
-        if not waiting.answer.done():
-            waiting.answer.set_result(
+    for index, piece in enumerate(batch):
+        rows = embedded.vectors[start : start + len(piece.texts)]
+        start += len(piece.texts)
+        if not piece.answer.done():
+            piece.answer.set_result(
                 Embedded(
                     vectors=rows,
                     tokens=int(bounds[index + 1] - bounds[index]),
@@ -97,3 +102,13 @@ def _share(batch: Sequence[_Waiting], embedded: Embedded) -> None:
                     calls=embedded.calls,
                 )
             )
+
+
+def _join(parts: Iterable[Embedded]) -> Embedded:
+    parts = list(parts)
+    return Embedded(
+        vectors=np.concatenate([part.vectors for part in parts]),
+        tokens=sum(part.tokens for part in parts),
+        estimated=any(part.estimated for part in parts),
+        calls=sum(part.calls for part in parts),
+    )

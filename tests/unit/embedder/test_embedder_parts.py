@@ -95,8 +95,26 @@ async def test_callers_that_arrive_while_the_model_works_share_one_batch() -> No
     assert [answer.vectors[0, 0] for answer in answers] == [1, 2, 3, 4, 5]
     assert (await query).vectors[0, 1] == 1.0
     assert (await first).vectors[0, 0] == 5
-    assert [len(texts) for texts, _ in source.calls] == [1, 5, 1]
+    assert [len(texts) for texts, _ in source.calls] == [1, 1, 5]
     assert sum(answer.tokens for answer in answers) == 15
+    await batching.close()
+
+
+async def test_a_long_request_goes_in_pieces_and_a_question_waits_for_one_of_them_only() -> None:
+    source = Lengths()
+    batching = BatchingEmbedder(source, max_texts=2)
+    source.gate.clear()
+    passages = asyncio.create_task(batching.embed(["a", "bb", "ccc", "dddd", "eeeee"], "passage"))
+    await asyncio.sleep(0)
+    await asyncio.sleep(0)
+    question = asyncio.create_task(batching.embed(["q"], "query"))
+    await asyncio.sleep(0)
+    source.gate.set()
+    embedded = await passages
+    assert embedded.vectors[:, 0].tolist() == [1, 2, 3, 4, 5]
+    assert (embedded.tokens, embedded.calls) == (15, 3)
+    assert (await question).tokens == 1
+    assert [texts for texts, _ in source.calls] == [["a", "bb"], ["q"], ["ccc", "dddd"], ["eeeee"]]
     await batching.close()
 
 
