@@ -144,7 +144,7 @@ def error_from_problem(status: int, headers: Mapping[str, str], body: bytes, nam
     try:
         if not headers.get("content-type", "").startswith(PROBLEM_TYPE):
             raise LookupError
-        return _from_problem(status, orjson.loads(body))
+        return _from_problem(status, headers, orjson.loads(body))
     except (orjson.JSONDecodeError, LookupError, TypeError, ValueError):
         reason, message = _BARE_STATUSES.get(status, ("", ""))
         return _bare(reason, message, name, f"HTTP status {status}", _retry_after_s(headers))
@@ -166,9 +166,10 @@ def _from_details(status: status_pb2.Status) -> MemdockError:
     )
 
 
-def _from_problem(status: int, document: Any) -> MemdockError:
+def _from_problem(status: int, headers: Mapping[str, str], document: Any) -> MemdockError:
     """Raises `LookupError`, `TypeError` or `ValueError` when the document is not one of ours."""
-    reason, detail, retry_after_s = document["reason"], document["detail"], document.get("retry_after_s")
+    reason, detail = document["reason"], document["detail"]
+    retry_after_s = document.get("retry_after_s", _retry_after_s(headers))
     if type(reason) is not str or type(detail) is not str or not reason:
         raise TypeError
     fields = [FieldError(str(item["field"]), str(item["description"])) for item in document.get("errors", ())]

@@ -45,9 +45,10 @@ def from_json(cls: type[M], body: bytes, **path: str) -> M:
     except orjson.JSONDecodeError as problem:
         where = f"line {problem.lineno}, column {problem.colno}"
         raise InvalidArgumentError("MALFORMED_REQUEST", f"the body is not JSON: look at {where}") from None
+    arguments = _read_strictly(cls, value, path)
     if _has_repeated_key(body, value):
         _name_repeated_key(body)
-    return _construct(cls, value, path)
+    return cls(**arguments)
 
 
 def from_query(cls: type[M], query: Iterable[tuple[str, str]], **path: str) -> M:
@@ -59,7 +60,7 @@ def from_query(cls: type[M], query: Iterable[tuple[str, str]], **path: str) -> M
             raise refuse("VALIDATION_FAILED", name, "is given twice")
         field = re.sub("[A-Z]", lambda capital: f"_{capital[0].lower()}", name)
         value[name] = int(text) if field in numbers and _WHOLE_NUMBER.fullmatch(text) else text
-    return _construct(cls, value, path)
+    return cls(**_read_strictly(cls, value, path))
 
 
 def answer_from_json(cls: type[M], body: bytes) -> M:
@@ -100,14 +101,14 @@ def not_of_the_protocol(detail: str) -> InternalError:
     return InternalError("ADAPTER_PROTOCOL_ERROR", f"the system's answer is not of the protocol: {detail}")
 
 
-def _construct(cls: type[M], value: Any, path: Mapping[str, str]) -> M:
+def _read_strictly(cls: type[M], value: Any, path: Mapping[str, str]) -> dict[str, Any]:
     findings = Findings()
     arguments = read_plan(cls.DESCRIPTOR, strict=True).read(value, "", findings)
     for name, segment in path.items():
         if arguments.setdefault(name, segment) != segment:
             findings.add("VALIDATION_FAILED", name, "differs from the path; leave it out of the body")
     findings.raise_any()
-    return cls(**arguments)
+    return arguments
 
 
 def _has_repeated_key(body: bytes, value: Any) -> bool:
@@ -124,7 +125,10 @@ def _name_repeated_key(body: bytes) -> None:
             members[key] = value
         return members
 
-    json.loads(body, object_pairs_hook=refuse_repeats)
+    try:
+        json.loads(body, object_pairs_hook=refuse_repeats)
+    except RecursionError:
+        raise InvalidArgumentError("MALFORMED_REQUEST", "the body is nested too deeply") from None
 
 
 def _note_unknown(message: Message, path: str, findings: Findings) -> None:

@@ -142,6 +142,11 @@ def test_an_http_answer_of_a_stranger_is_named_by_its_status(
     assert "secret" not in found.message
 
 
+def test_a_problem_without_the_exact_wait_has_it_from_its_header() -> None:
+    body = b'{"reason": "QUEUE_FULL", "detail": "full"}'
+    assert error_from_problem(429, {**PROBLEM, "retry-after": "3"}, body, NAME).retry_after_s == 3.0
+
+
 def test_a_strangers_retry_after_is_kept() -> None:
     assert error_from_problem(429, {"retry-after": "3"}, b"", NAME).retry_after_s == 3.0
     assert error_from_problem(429, {"retry-after": "Wed, 21 Oct 2026 07:28:00 GMT"}, b"", NAME).retry_after_s is None

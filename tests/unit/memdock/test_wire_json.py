@@ -175,6 +175,15 @@ def test_colons_in_texts_are_no_repeated_keys() -> None:
     assert from_json(pb.RetrieveRequest, body.encode()).query == "10:30 : ::"
 
 
+@pytest.mark.parametrize("depth", [300, 1000, 100_000])
+@pytest.mark.parametrize("opening", ['{"x":', "["])
+def test_a_deep_body_is_refused_like_any_other(depth: int, opening: str) -> None:
+    closing = "}" if opening.startswith("{") else "]"
+    inner = opening * depth + "1" + closing * depth
+    for body in (inner, f'{{"query": {inner}, "query": "q"}}'):
+        assert refused(pb.RetrieveRequest, body).reason in ("MALFORMED_REQUEST", "VALIDATION_FAILED", "UNKNOWN_FIELD")
+
+
 def test_null_is_a_field_left_out() -> None:
     body = b'{"query": "q", "top_k": null, "filter": null, "reference_time": null}'
     assert from_json(pb.RetrieveRequest, body) == pb.RetrieveRequest(query="q")
