@@ -46,6 +46,14 @@ def require_safe(config: Config, *, insecure_dev: bool) -> None:
         )
 
 
+def check_files(config: Config) -> None:
+    """Raises `ConfigError` when a file that the configuration names cannot be used: keys, credentials, space key."""
+    _space_keys(config)
+    _callers(config)
+    for system in config.systems:
+        _endpoint(system)
+
+
 def assemble(config: Config) -> Parts:
     """The parts; to be called inside the event loop that will serve. Raises `ConfigError`."""
     space_keys = _space_keys(config)

@@ -10,11 +10,10 @@ import click
 import uvloop
 
 from memdock_gateway import folder as folders
-from memdock_gateway.assembly import require_safe
-from memdock_gateway.config import ConfigError, load_config
+from memdock_gateway.assembly import check_files, require_safe
+from memdock_gateway.config import Config, ConfigError, load_config
 from memdock_gateway.log import set_up_logs
 from memdock_gateway.server import serve as serve_until_stopped
-from memdock_gateway.space_key import fitting_keys
 
 VARIABLES = ("MEMDOCK_CONFIG", "MEMDOCK_PORT_FILE")
 
@@ -98,10 +97,9 @@ def init(folder: Path, systems: tuple[str, ...], tenant: str) -> None:
 )
 def serve(config: Path, insecure_dev: bool, port_file: Path | None) -> None:
     """Run the gateway until SIGTERM or SIGINT; calls that are inside are answered first."""
+    loaded = _load(config, insecure_dev=insecure_dev)
     lines = set_up_logs()
     try:
-        loaded = load_config(config)
-        require_safe(loaded, insecure_dev=insecure_dev)
         with asyncio.Runner(loop_factory=uvloop.new_event_loop) as runner:
             runner.run(serve_until_stopped(loaded, port_file))
     except (ConfigError, OSError, ValueError) as problem:
@@ -115,13 +113,7 @@ def serve(config: Path, insecure_dev: bool, port_file: Path | None) -> None:
 @click.option("--insecure-dev", is_flag=True, help="Check it as `serve --insecure-dev` would.")
 def check(config: Path, insecure_dev: bool) -> None:
     """Tell whether `serve` would take the configuration; nothing is started."""
-    try:
-        loaded = load_config(config)
-        require_safe(loaded, insecure_dev=insecure_dev)
-        if loaded.space_key:
-            fitting_keys(loaded.space_key.file, loaded.space_key.fingerprints)
-    except ConfigError as problem:
-        raise click.ClickException(str(problem)) from None
+    loaded = _load(config, insecure_dev=insecure_dev)
     click.echo(f"{config} can be used: {', '.join(system.name for system in loaded.systems)}")
 
 
@@ -143,6 +135,16 @@ def rotate_space_key(config: Path) -> None:
     click.echo("  Reset its spaces, stop the gateway, set")
     click.echo(f"    space_key_version: {added}")
     click.echo("  start the gateway, and send the turns again.")
+
+
+def _load(path: Path, *, insecure_dev: bool) -> Config:
+    try:
+        config = load_config(path)
+        require_safe(config, insecure_dev=insecure_dev)
+        check_files(config)
+    except ConfigError as problem:
+        raise click.ClickException(str(problem)) from None
+    return config
 
 
 def _pair(text: str) -> tuple[str, str]:

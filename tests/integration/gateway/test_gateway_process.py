@@ -1,0 +1,237 @@
+"""The gateway as a process: how it starts, refuses to start, keeps its promises over a restart, and stops."""
+
+import asyncio
+import os
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from pathlib import Path
+from typing import Any
+
+import pytest
+import yaml
+from click.testing import CliRunner
+
+from memdock.client import ConnectedClient, connect_async
+from memdock.errors import MemdockError
+from memdock.server import ServeOptions, Server
+from memdock.service import Call, Method
+from memdock.sqlite_ledger import SqliteLedger
+from memdock.types import Turn
+from memdock_gateway.cli import main
+from memdock_gateway.space_key import new_space_key, write_space_keys
+from support.faces import ScriptedService, faces_of, until
+from support.gateways import write_gateway
+from support.processes import Daemon, free_port, run_command
+from support.toys import ToySystem
+
+TURN = Turn(turn_id="t", session_id="s", role="user", text="Kazan")
+
+
+def daemon(config: Path, *flags: str) -> Daemon:
+    return Daemon("gateway", "memdock-gateway", ["serve", "--config", config, *flags], config.parent)
+
+
+def refusal(config: Path, *flags: str, **environment: str) -> str:
+    """What `serve` says where it must refuse: it ends by itself before it listens, with a sentence and no trace."""
+    words = ["serve", "--config", str(config), *flags]
+    done = CliRunner(env=dict.fromkeys(os.environ, None) | environment).invoke(main, words)
+    assert done.exit_code == 1
+    assert isinstance(done.exception, SystemExit), "no trace for a user"
+    return " ".join(done.output.split())
+
+
+@asynccontextmanager
+async def started(process: Daemon) -> AsyncIterator[Daemon]:
+    await asyncio.to_thread(process.start)
+    try:
+        yield process
+    finally:
+        await asyncio.to_thread(process.kill)
+
+
+def client(process: Daemon, key: str, *, face: str = "grpc", system: str = "rag", **options: Any) -> ConnectedClient:
+    return connect_async(f"{face}://127.0.0.1:{process.ports()[face]}", system=system, key=key, **options)
+
+
+def edit(config: Path, **changes: Any) -> None:
+    config.write_text(yaml.safe_dump(yaml.safe_load(config.read_text()) | changes))
+
+
+@pytest.mark.parametrize("lost", ["keys_file", "space_key", "audit_file"])
+def test_without_a_protection_it_starts_only_on_request(tmp_path: Path, lost: str) -> None:
+    config, _ = write_gateway(tmp_path, [{"name": "rag", "address": "grpc://127.0.0.1:9"}])
+    content = yaml.safe_load(config.read_text())
+    del content[lost]
+    config.write_text(yaml.safe_dump(content))
+    assert f"lacks {lost}" in refusal(config)
+    assert "--insecure-dev" in refusal(config)
+
+
+def test_what_is_insecure_listens_to_this_machine_alone(tmp_path: Path) -> None:
+    config = tmp_path / "gateway.yaml"
+    systems = [{"name": "rag", "address": "grpc://127.0.0.1:9"}]
+    config.write_text(yaml.safe_dump({"listen": {"http": "0.0.0.0:0"}, "systems": systems}))
+    assert "loopback" in refusal(config, "--insecure-dev")
+
+
+async def test_an_insecure_gateway_asks_nobody_and_keeps_its_spaces(tmp_path: Path) -> None:
+    config = tmp_path / "gateway.yaml"
+    async with adapter(tmp_path) as address:
+        listen = {"grpc": "127.0.0.1:0", "http": "127.0.0.1:0"}
+        config.write_text(yaml.safe_dump({"listen": listen, "systems": [{"name": "rag", "address": address}]}))
+        for number in range(2):
+            async with started(daemon(config, "--insecure-dev")) as process, client(process, "") as caller:
+                if number == 0:
+                    await caller.add_turns("s", [TURN])
+                    await caller.flush("s")
+                assert len((await caller.retrieve("s", "Kazan")).memories) == 1
+
+
+@asynccontextmanager
+async def adapter(folder: Path) -> AsyncIterator[str]:
+    """A system in the test's process; its address."""
+    async with Server(ToySystem(), SqliteLedger(folder / "ledger.db"), ServeOptions()) as server:
+        yield f"grpc://127.0.0.1:{server.ports['grpc']}"
+
+
+def test_a_mistake_is_told_by_line_and_field(tmp_path: Path) -> None:
+    config = tmp_path / "gateway.yaml"
+    config.write_text("systems:\n  - name: rag\n    address: grpc://127.0.0.1:9\n    deadline: 5\n")
+    assert "gateway.yaml:4: systems[0].deadline: Extra inputs are not permitted" in refusal(config)
+
+
+def test_a_missing_file_and_an_unknown_variable_are_told(tmp_path: Path) -> None:
+    assert "cannot be read" in refusal(tmp_path / "nothing.yaml")
+    config, _ = write_gateway(tmp_path, [{"name": "rag", "address": "grpc://127.0.0.1:9"}])
+    assert "MEMDOCK_DEADLINE" in refusal(config, MEMDOCK_DEADLINE="5")
+
+
+def test_a_taken_port_is_told(tmp_path: Path) -> None:
+    config, _ = write_gateway(tmp_path, [{"name": "rag", "address": "grpc://127.0.0.1:9"}])
+    port = free_port()
+    edit(config, listen={"grpc": f"127.0.0.1:{port}", "http": f"127.0.0.1:{port}"})
+    done = run_command("memdock-gateway", "serve", "--config", config)
+    assert (done.code, "Traceback" in done.words) == (1, False)
+    assert f"127.0.0.1:{port}" in done.words
+
+
+def test_a_damaged_key_file_is_told(tmp_path: Path) -> None:
+    config, _ = write_gateway(tmp_path, [{"name": "rag", "address": "grpc://127.0.0.1:9"}])
+    (tmp_path / "keys.json").write_text("{")
+    assert "keys.json: is not JSON" in refusal(config)
+
+
+def test_an_exchanged_space_key_stops_the_start(tmp_path: Path) -> None:
+    config, _ = write_gateway(tmp_path, [{"name": "rag", "address": "grpc://127.0.0.1:9"}])
+    write_space_keys(tmp_path / "space-keys.yaml", {1: new_space_key(1)})
+    assert "its spaces could not be found" in refusal(config)
+    checked = CliRunner().invoke(main, ["check", "--config", str(config)])
+    assert (checked.exit_code, "its spaces could not be found" in checked.output) == (1, True)
+
+
+async def test_the_space_key_is_rotated_system_by_system(tmp_path: Path) -> None:
+    async with adapter(tmp_path) as address:
+        config, keys = write_gateway(tmp_path, [{"name": name, "address": address} for name in ("rag", "moved")])
+        async with started(daemon(config)) as process:
+            for system in ("rag", "moved"):
+                async with client(process, keys["all"], system=system) as caller:
+                    await caller.add_turns("s", [TURN])
+                    await caller.flush("s")
+
+        rotated = run_command("memdock-gateway", "rotate-space-key", "--config", config)
+        assert rotated.code == 0
+        content = yaml.safe_load(config.read_text())
+        fingerprint = next(word for word in rotated.words.split() if word.startswith("sha256:"))
+        content["space_key"]["fingerprints"][2] = fingerprint
+        config.write_text(yaml.safe_dump(content))
+        async with started(daemon(config)) as process:
+            for system in ("rag", "moved"):
+                async with client(process, keys["all"], system=system) as caller:
+                    assert len((await caller.retrieve("s", "Kazan")).memories) == 1, "a new version moves nothing"
+            async with client(process, keys["all"], system="moved") as caller:
+                await caller.reset("s")
+
+        content["systems"][1]["space_key_version"] = 2
+        config.write_text(yaml.safe_dump(content))
+        async with started(daemon(config)) as process:
+            async with client(process, keys["all"], system="rag") as caller:
+                assert len((await caller.retrieve("s", "Kazan")).memories) == 1
+            async with client(process, keys["all"], system="moved") as caller:
+                assert (await caller.retrieve("s", "Kazan")).memories == ()
+                assert not (await caller.add_turns("s", [TURN])).results[0].duplicate
+                await caller.flush("s")
+                assert len((await caller.retrieve("s", "Kazan")).memories) == 1
+
+
+async def test_a_killed_gateway_loses_nothing(tmp_path: Path) -> None:
+    async with adapter(tmp_path) as address:
+        config, keys = write_gateway(tmp_path, [{"name": "rag", "address": address}])
+        process = daemon(config)
+        sent: list[str] = []
+        for number in range(2):
+            async with started(process), client(process, keys["all"], timeout_s=10) as caller:
+                turns = [
+                    Turn(turn_id=f"{number}-{one}", session_id="s", role="user", text="Kazan") for one in range(20)
+                ]
+                sending = [asyncio.create_task(caller.add_turns("s", [turn])) for turn in turns]
+                await asyncio.wait(sending, return_when=asyncio.FIRST_COMPLETED)
+                await asyncio.to_thread(process.kill)
+                await asyncio.gather(*sending, return_exceptions=True)
+            async with started(process), client(process, keys["all"]) as caller:
+                await caller.add_turns("s", turns)
+                sent += [turn.turn_id for turn in turns]
+                await caller.flush("s")
+                listed = [turn.turn_id async for turn in caller.list_turns("s")]
+                assert sorted(listed) == sorted(sent)
+                found = await caller.retrieve("s", "Kazan", top_k=100)
+                assert len(found.memories) == len(sent), "none lost, none twice"
+
+
+@pytest.mark.parametrize("face", ["grpc", "http"])
+async def test_sigterm_answers_those_inside_and_refuses_the_rest(tmp_path: Path, face: str) -> None:
+    release = asyncio.Event()
+
+    async def slow(method: Method, request: Any, call: Call) -> Any:
+        await release.wait()
+        return method.response()
+
+    service = ScriptedService(slow)
+    async with faces_of(service) as faces:
+        config, keys = write_gateway(tmp_path, [{"name": "rag", "address": faces.grpc}])
+        process = daemon(config)
+        async with started(process), client(process, keys["all"], face=face, timeout_s=10) as caller:
+            inside = [asyncio.create_task(caller.retrieve("s", "q")) for _ in range(20)]
+            await until(lambda: len(service.seen) == 20)
+            stopping = asyncio.create_task(asyncio.to_thread(process.stop))
+            await until(lambda: '"event":"draining"' in process.log)
+            async with client(process, keys["all"], face=face, timeout_s=2) as late:
+                with pytest.raises(MemdockError) as refused:
+                    await late.retrieve("s", "q")
+            assert (refused.value.reason, refused.value.http_status) == ("DRAINING", 503)
+            release.set()
+            assert len(await asyncio.gather(*inside)) == 20
+            assert await stopping == 0
+    assert len(service.seen) == 20
+
+
+def test_init_makes_a_gateway_that_can_be_used(tmp_path: Path) -> None:
+    folder = tmp_path / "gw"
+    made = run_command("memdock-gateway", "init", folder, "--system", "rag=http://127.0.0.1:9", "--tenant", "acme")
+    assert made.code == 0
+    credential = (folder / "first.key").read_text().strip()
+    assert credential not in made.words
+    assert run_command("memdock-gateway", "check", "--config", folder / "gateway.yaml").code == 0
+    again = run_command("memdock-gateway", "init", folder)
+    assert (again.code, "is there already" in again.words) == (1, True)
+    assert (folder / "first.key").read_text().strip() == credential
+
+
+@pytest.mark.parametrize(
+    "options", [("--system", "RAG=grpc://x:1"), ("--system", "rag=ftp://x"), ("--system", "rag"), ("--tenant", "")]
+)
+def test_init_writes_nothing_when_it_cannot_write_all(tmp_path: Path, options: tuple[str, ...]) -> None:
+    folder = tmp_path / "gw"
+    refused = CliRunner().invoke(main, ["init", str(folder), *options])
+    assert refused.exit_code != 0
+    assert isinstance(refused.exception, SystemExit), "no trace for a user"
+    assert not folder.exists()
