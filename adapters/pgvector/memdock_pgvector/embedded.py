@@ -15,12 +15,12 @@ import pwd
 import shutil
 import stat
 import subprocess
+import sys
 import tempfile
 import warnings
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Any
 
 import psutil
 import structlog
@@ -33,6 +33,13 @@ _WATCH_S = 1.0
 _OPTIONS = "-h '' -k {sockets} -c shared_buffers=256MB -c log_error_verbosity=terse -c log_min_error_statement=panic"
 _SERVER_USER = "pgserver"
 _MAX_SOCKET_FOLDER = 80  # of the 103-107 bytes that systems allow a socket's path
+
+# Not by `user=` of `subprocess`, which then forks: what gRPC does in a forked child can hang it for good. Without it the
+# child is made by vfork, of which gRPC learns nothing.
+_AS_USER = (
+    "import os, sys; uid, gid, *command = sys.argv[1:];"
+    " os.setgroups([]); os.setgid(int(gid)); os.setuid(int(uid)); os.execv(command[0], command)"
+)
 
 _log = structlog.get_logger(__name__)
 
@@ -163,21 +170,22 @@ class EmbeddedPostgres:
             os.chown(folder, self._user.pw_uid, self._user.pw_gid)
 
     def _open_way(self) -> None:
-        """Lets that user pass through the folders above; it may not list them."""
-        for parent in self._data.parents:
+        """Lets that user pass through the folders above its data and its programs; it may not list them."""
+        for parent in (*self._data.parents, *self._programs.parents):
             mode = parent.stat().st_mode
             if not mode & stat.S_IXOTH:
+                _log.warning("folder_opened", folder=str(parent), user=_SERVER_USER, may="pass through, not list")
                 parent.chmod(mode | stat.S_IXOTH)
 
     def _run(self, program: str, *arguments: str) -> None:
         # Files, not pipes: the server inherits them and would keep a pipe open.
         with tempfile.TemporaryFile("w+") as output:
             command = [str(self._programs / program), *arguments]
-            run_as: dict[str, Any] = {}
             if self._user is not None:
                 self._open_way()
-                run_as = {"user": self._user.pw_uid, "group": self._user.pw_gid, "extra_groups": []}
-            done = subprocess.run(command, stdout=output, stderr=output, cwd="/", check=False, **run_as)  # noqa: S603
+                ids = (str(self._user.pw_uid), str(self._user.pw_gid))
+                command = [sys.executable, "-I", "-c", _AS_USER, *ids, *command]
+            done = subprocess.run(command, stdout=output, stderr=output, cwd="/", check=False)  # noqa: S603
             if done.returncode:
                 output.seek(0)
                 last = (output.read().strip().splitlines() or [""])[-1]

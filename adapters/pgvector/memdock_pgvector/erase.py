@@ -71,7 +71,7 @@ async def residue_of_chunks(
             + (SELECT count(*) FROM new_vector v JOIN s ON v.space_id = s.id WHERE v.chunk_id = ANY(%(ids)s)),
             (SELECT count(*) FROM term t JOIN s ON t.space_id = s.id LEFT JOIN standing USING (term)
              WHERE t.term = ANY(%(terms)s) AND t.chunk_count <> coalesce(standing.chunks, 0)),
-            (SELECT count(*) FROM kept, jsonb_array_elements(kept.turns) AS turn
+            (SELECT count(*) FROM kept, json_array_elements(kept.turns) AS turn
              WHERE turn ->> 'turn_id' = ANY(%(turns)s))
         """,
         {"space": space, "ids": list(chunk_ids), "turns": list(turn_ids), "terms": terms},
@@ -86,7 +86,7 @@ async def residue_of_space(connection: AsyncConnection, space_id: int | None) ->
         SELECT (SELECT count(*) FROM chunk WHERE space_id = %(id)s)
             + (SELECT count(*) FROM new_vector WHERE space_id = %(id)s),
             (SELECT count(*) FROM term WHERE space_id = %(id)s),
-            (SELECT count(*) FROM chunk, jsonb_array_elements(turns) WHERE space_id = %(id)s)
+            (SELECT count(*) FROM chunk, json_array_elements(turns) WHERE space_id = %(id)s)
         """,
         {"id": space_id},
     )

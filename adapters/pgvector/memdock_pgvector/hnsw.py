@@ -81,8 +81,9 @@ class Indexes:
     async def search(self, connection: AsyncConnection, space: str, search: Search) -> list[tuple[Chunk, float]] | None:
         """The nearest chunks by the index; `None`: look exactly.
 
-        A search by sessions is always exact: sessions are few chunks, found by an index of their own. Where a filter of
-        times leaves fewer than `top_k` of what the index went through, the exact scan decides.
+        The index goes on until `top_k` of its chunks pass the filter, or it has seen as many as pgvector lets it
+        (`hnsw.max_scan_tuples`, 20,000); where they are fewer then, the exact scan decides: no filter starves. Sessions
+        are few chunks of a large space, so a filter by them goes there at once.
         """
         indexed = self._ready.get(space)
         if indexed is None or indexed.embedder != search.embedder or search.session_ids:

@@ -7,6 +7,7 @@ from typing import Any
 from uuid import UUID
 
 import numpy as np
+import orjson
 from numpy.typing import NDArray
 
 from memdock.types import Memory, Source, Turn
@@ -22,19 +23,25 @@ class ReadyChunk:
     vector: NDArray[np.float32]
     terms: Mapping[str, int]
 
+    @property
+    def term_total(self) -> int:
+        """How many terms the chunk has, repeated ones counted each time."""
+        return sum(self.terms.values())
 
-def pack_turns(turns: Sequence[Turn]) -> list[dict[str, Any]]:
-    """The column `turns`."""
-    return [
+
+def pack_turns(turns: Sequence[Turn]) -> bytes:
+    """The column `turns`: times in RFC 3339."""
+    columns = [
         {
             "turn_id": turn.turn_id,
             "role": turn.role,
             "name": turn.name,
             "text": turn.text,
-            "time": None if turn.time is None else turn.time.isoformat(),
+            "time": turn.time,
         }
         for turn in turns
     ]
+    return orjson.dumps(columns)
 
 
 def read_chunk(chunk_id: UUID, session_id: str, turns: Sequence[Mapping[str, Any]]) -> Chunk:

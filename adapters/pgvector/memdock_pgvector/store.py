@@ -13,7 +13,8 @@ from psycopg import AsyncConnection
 
 from memdock.errors import InternalError
 from memdock_pgvector.chunks import Chunk
-from memdock_pgvector.rows import ReadyChunk, pack_turns, read_chunk
+from memdock_pgvector.copying import copy_chunks
+from memdock_pgvector.rows import ReadyChunk, read_chunk
 
 # PostgreSQL plans and returns a list of this size in one go.
 PAGE_CHUNKS = 256
@@ -55,34 +56,19 @@ async def add_chunks(
 
     Raises EMBEDDER_MISMATCH as `check_embedder` does.
     """
-    totals = [sum(chunk.terms.values()) for chunk in ready]
     cursor = await connection.execute(
         "INSERT INTO space (name, embedder, dimension, chunk_count, term_total) VALUES (%s, %s, %s, %s, %s)"
         " ON CONFLICT (name) DO UPDATE SET chunk_count = space.chunk_count + excluded.chunk_count,"
         " term_total = space.term_total + excluded.term_total"
         " RETURNING id, embedder, dimension, chunk_count",
-        [space, embedder, dimension, len(ready), sum(totals)],
+        [space, embedder, dimension, len(ready), sum(chunk.term_total for chunk in ready)],
     )
     row = await cursor.fetchone()
     assert row is not None
     stored = SpaceRow(id=row[0], embedder=row[1], dimension=row[2], chunk_count=row[3])
     check_embedder(stored, embedder, dimension)
     await _count_terms(connection, stored.id, ready)
-    async with connection.cursor() as writer, writer.copy("COPY chunk FROM STDIN (FORMAT binary)") as copy:
-        copy.set_types(["int8", "uuid", "text", "timestamptz", "jsonb", "jsonb", "int4", "vector"])
-        for chunk, total in zip(ready, totals, strict=True):
-            await copy.write_row(
-                (
-                    stored.id,
-                    chunk.chunk.id,
-                    chunk.chunk.session_id,
-                    chunk.chunk.said_at,
-                    pack_turns(chunk.chunk.turns),
-                    chunk.terms,
-                    total,
-                    chunk.vector,
-                )
-            )
+    await copy_chunks(connection, stored.id, ready)
     return stored.chunk_count
 
 
@@ -104,7 +90,7 @@ async def chunks_by_id(connection: AsyncConnection, space: str, chunk_ids: Colle
 
 async def chunks_of_turns(connection: AsyncConnection, space: str, turn_ids: Collection[str]) -> list[Chunk]:
     """The chunks that stand on at least one of the turns."""
-    standing = "EXISTS (SELECT FROM jsonb_array_elements(c.turns) t WHERE t ->> 'turn_id' = ANY(%s))"
+    standing = "EXISTS (SELECT FROM json_array_elements(c.turns) t WHERE t ->> 'turn_id' = ANY(%s))"
     return await _chunks(connection, standing, space, list(turn_ids))
 
 

@@ -13,16 +13,17 @@ from psycopg.types import TypeInfo
 _HEADER = struct.Struct(">HH")
 
 
-def pack_vector(vector: NDArray[np.float32]) -> bytes:
-    """One row of numbers as it goes over the wire."""
-    return _HEADER.pack(len(vector), 0) + vector.astype(">f4").tobytes()
+def pack_vectors(vectors: NDArray[np.float32]) -> list[bytes]:
+    """The rows of an array of shape (n, dimension) as they go over the wire."""
+    header = _HEADER.pack(vectors.shape[1], 0)
+    return [header + row.tobytes() for row in vectors.astype(">f4")]
 
 
 class _VectorDumper(Dumper):
     format = Format.BINARY
 
     def dump(self, obj: Any) -> bytes:
-        return pack_vector(obj)
+        return pack_vectors(obj.reshape(1, -1))[0]
 
 
 class _VectorLoader(Loader):

@@ -122,7 +122,7 @@ async def test_a_narrow_filter_falls_back_on_the_exact_scan(database: Database, 
     near, exact = await both(database, indexes, narrow)
     assert near is None, "fewer than top_k pass: the exact scan decides"
     assert sorted(exact) == ["t5", "t6", "t7"]
-    assert (await both(database, indexes, question(session_ids=("s1",))))[0] is None, "sessions have an index"
+    assert (await both(database, indexes, question(session_ids=("s1",))))[0] is None, "sessions are few chunks"
 
 
 async def test_an_index_goes_with_its_space_and_a_broken_one_is_built_anew(

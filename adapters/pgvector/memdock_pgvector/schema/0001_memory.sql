@@ -14,17 +14,15 @@ CREATE TABLE chunk (
     id uuid NOT NULL, -- grows with time, so that ties and lists are in acceptance order
     session_id text COLLATE "C" NOT NULL,
     said_at timestamptz,
-    turns jsonb NOT NULL, -- [{turn_id, role, name, text, time}], in order: the only place of their text
+    turns json NOT NULL, -- [{turn_id, role, name, text, time}], in order: the only place of their text
     terms jsonb NOT NULL, -- {term: how often}
     term_total integer NOT NULL,
     embedding vector NOT NULL,
     PRIMARY KEY (space_id, id)
 );
 
-CREATE INDEX chunk_session ON chunk (space_id, session_id);
-
 -- A scan reads vectors and terms of a whole space, never the turns: long turns go out of line first (EXTENDED, the
--- default of jsonb), the rest stays in the row as it is.
+-- default of json), the rest stays in the row as it is.
 ALTER TABLE chunk ALTER COLUMN embedding SET STORAGE MAIN;
 ALTER TABLE chunk ALTER COLUMN terms SET STORAGE MAIN;
 ALTER TABLE chunk SET (toast_tuple_target = 4080);
