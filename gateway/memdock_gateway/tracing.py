@@ -18,6 +18,9 @@ from opentelemetry.trace import NonRecordingSpan, Span, SpanContext, SpanKind, S
 from memdock_gateway.config import Telemetry
 from memdock_gateway.exchange import Exchange
 
+# With its retries; the end of the process waits for the last batch.
+EXPORT_TIMEOUT_S = 2
+
 _TRACE_PARENT = re.compile(r"00-([0-9a-f]{32})-([0-9a-f]{16})-([0-9a-f]{2})")
 
 
@@ -95,7 +98,7 @@ def open_traces(telemetry: Telemetry) -> Traces:
     """What the configuration asks for."""
     if telemetry.otlp_endpoint is None:
         return NoTraces()
-    exporter = OTLPSpanExporter(telemetry.otlp_endpoint.rstrip("/") + "/v1/traces")
+    exporter = OTLPSpanExporter(telemetry.otlp_endpoint.rstrip("/") + "/v1/traces", timeout=EXPORT_TIMEOUT_S)
     return CollectedTraces(exporter, telemetry.sample_ratio)
 
 
