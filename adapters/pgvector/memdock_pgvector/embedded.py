@@ -34,8 +34,8 @@ _OPTIONS = "-h '' -k {sockets} -c shared_buffers=256MB -c log_error_verbosity=te
 _SERVER_USER = "pgserver"
 _MAX_SOCKET_FOLDER = 80  # of the 103-107 bytes that systems allow a socket's path
 
-# Not by `user=` of `subprocess`, which then forks: what gRPC does in a forked child can hang it for good. Without it the
-# child is made by vfork, of which gRPC learns nothing.
+# Not by `user=` of `subprocess`, which then forks: what gRPC does in a forked child can hang it for good. Without that
+# the child is made by vfork, of which gRPC learns nothing.
 _AS_USER = (
     "import os, sys; uid, gid, *command = sys.argv[1:];"
     " os.setgroups([]); os.setgid(int(gid)); os.setuid(int(uid)); os.execv(command[0], command)"
@@ -184,7 +184,7 @@ class EmbeddedPostgres:
             if self._user is not None:
                 self._open_way()
                 ids = (str(self._user.pw_uid), str(self._user.pw_gid))
-                command = [sys.executable, "-I", "-c", _AS_USER, *ids, *command]
+                command = [sys.executable, "-IS", "-c", _AS_USER, *ids, *command]
             done = subprocess.run(command, stdout=output, stderr=output, cwd="/", check=False)  # noqa: S603
             if done.returncode:
                 output.seek(0)
