@@ -40,6 +40,8 @@ class _Timed:
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         started_s = time.perf_counter()
+        # A request that was pipelined behind another one starts in the other's context.
+        current.set(None)
 
         async def send_timed(message: MutableMapping[str, Any]) -> None:
             exchange = current.get()

@@ -123,3 +123,21 @@ async def test_a_bad_body_names_its_field(gateway: RunningGateway, body: bytes, 
     status, _, problem = await send(gateway, f"POST {TURNS} HTTP/1.1", JSON, length, body)
     assert (status, problem["reason"]) == (400, reason)
     assert [error["field"] for error in problem["errors"]] == ([field] if field else [])
+
+
+async def test_a_request_behind_another_one_in_one_connection_has_a_record_of_its_own(gateway: RunningGateway) -> None:
+    reader, writer = await asyncio.open_connection("127.0.0.1", gateway.http_port)
+    key = f"authorization: Bearer {gateway.keys['all']}\r\n".encode()
+    writer.write(b"GET %b HTTP/1.1\r\nhost: x\r\n%b\r\n" % (TURNS.encode(), key))
+    writer.write(b"GET /one HTTP/1.1\r\nhost: x\r\n\r\nGET /two HTTP/1.1\r\nhost: x\r\n\r\n")
+    answers = b""
+    async with asyncio.timeout(5):
+        while answers.count(b"PATH_NOT_FOUND") < 2:
+            answers += await reader.read(65536)
+        writer.write(b"GET /metrics HTTP/1.1\r\nhost: x\r\nconnection: close\r\n\r\n")
+        metrics = (await reader.read()).decode()
+    writer.close()
+    assert answers.startswith(b"HTTP/1.1 200")
+    assert answers.count(b"server-timing: gateway") == 1
+    assert 'code="OK",method="ListTurns",system="rag"} 1.0' in metrics
+    assert 'code="NOT_FOUND",method="ListTurns"' not in metrics
