@@ -1,8 +1,10 @@
 """The configuration file: what it may say, and how a mistake is told."""
 
+from pathlib import Path
+
 import pytest
 
-from memdock_gateway.config import ConfigError, load_config
+from memdock_gateway.config import Config, ConfigError, load_config
 
 MINIMAL = """\
 systems:
@@ -11,20 +13,20 @@ systems:
 """
 
 
-def load(tmp_path, text):
+def load(tmp_path: Path, text: str) -> Config:
     path = tmp_path / "gateway.yaml"
     path.write_text(text)
     return load_config(path)
 
 
-def test_the_smallest_file_has_the_defaults_of_the_protocol(tmp_path):
+def test_the_smallest_file_has_the_defaults_of_the_protocol(tmp_path: Path) -> None:
     config = load(tmp_path, MINIMAL)
     assert config.listen.grpc == "127.0.0.1:7450"
     assert config.limits.limits().max_turns_per_request == 256
     assert (config.systems[0].deadline_s, config.systems[0].concurrency, config.systems[0].queue) == (60, 64, 256)
 
 
-def test_paths_are_relative_to_the_file(tmp_path):
+def test_paths_are_relative_to_the_file(tmp_path: Path) -> None:
     (tmp_path / "token").write_text("t")
     config = load(tmp_path, MINIMAL + "    token_file: token\naudit_file: audit.jsonl\n")
     assert config.systems[0].token_file == tmp_path / "token"
@@ -54,24 +56,24 @@ def test_paths_are_relative_to_the_file(tmp_path):
         (MINIMAL + "telemetry: {sample_ratio: 2}\n", "gateway.yaml:4: telemetry.sample_ratio: "),
     ],
 )
-def test_a_mistake_names_its_line_and_field(tmp_path, text, sentence):
+def test_a_mistake_names_its_line_and_field(tmp_path: Path, text: str, sentence: str) -> None:
     with pytest.raises(ConfigError, match=sentence):
         load(tmp_path, text)
 
 
-def test_all_mistakes_are_told_at_once(tmp_path):
+def test_all_mistakes_are_told_at_once(tmp_path: Path) -> None:
     with pytest.raises(ConfigError) as refused:
         load(tmp_path, MINIMAL + "    queue: -1\n    concurrency: none\n")
     assert len(str(refused.value).splitlines()) == 2
 
 
-def test_a_wrong_value_is_not_repeated_when_it_may_be_a_secret(tmp_path):
+def test_a_wrong_value_is_not_repeated_when_it_may_be_a_secret(tmp_path: Path) -> None:
     with pytest.raises(ConfigError) as refused:
         load(tmp_path, MINIMAL + "    token: hunter2\n")
     assert "hunter2" not in str(refused.value)
 
 
-def test_a_system_needs_the_fingerprint_of_its_key_version(tmp_path):
+def test_a_system_needs_the_fingerprint_of_its_key_version(tmp_path: Path) -> None:
     (tmp_path / "space-keys.yaml").write_text("keys: []")
     space_key = "space_key: {file: space-keys.yaml, fingerprints: {1: 'sha256:aa'}}\n"
     with pytest.raises(ConfigError, match=r"space_key\.fingerprints lacks version 2, which rag-dense uses"):
@@ -91,9 +93,9 @@ def test_a_system_needs_the_fingerprint_of_its_key_version(tmp_path):
         ("example.org:1", False),
     ],
 )
-def test_loopback_is_told_from_the_rest(tmp_path, grpc, loopback):
+def test_loopback_is_told_from_the_rest(tmp_path: Path, grpc: str, loopback: bool) -> None:
     assert load(tmp_path, MINIMAL + f"listen: {{grpc: {grpc}}}\n").listen.loopback is loopback
 
 
-def test_a_name_that_begins_like_a_loopback_address_is_none(tmp_path):
+def test_a_name_that_begins_like_a_loopback_address_is_none(tmp_path: Path) -> None:
     assert not load(tmp_path, MINIMAL + "listen: {http: 127.0.0.1.example.org:1}\n").listen.loopback

@@ -8,10 +8,10 @@ from memdock.errors import MemdockError
 from memdock_gateway.lanes import Lane
 
 
-async def test_places_are_given_in_the_order_of_waiting():
+async def test_places_are_given_in_the_order_of_waiting() -> None:
     lane = Lane(concurrency=1, queue=10)
     await lane.enter(None)
-    order = []
+    order: list[int] = []
 
     async def visit(name: int) -> None:
         await lane.enter(None)
@@ -27,7 +27,7 @@ async def test_places_are_given_in_the_order_of_waiting():
     assert (lane.inside, lane.waiting) == (0, 0)
 
 
-async def test_one_more_than_the_queue_holds_is_refused_with_a_time_to_come_back():
+async def test_one_more_than_the_queue_holds_is_refused_with_a_time_to_come_back() -> None:
     lane = Lane(concurrency=1, queue=1)
     await lane.enter(None)
     waiter = asyncio.create_task(lane.enter(None))
@@ -41,7 +41,7 @@ async def test_one_more_than_the_queue_holds_is_refused_with_a_time_to_come_back
     await waiter
 
 
-async def test_waiting_ends_with_the_deadline_and_frees_the_queue():
+async def test_waiting_ends_with_the_deadline_and_frees_the_queue() -> None:
     lane = Lane(concurrency=1, queue=1)
     await lane.enter(None)
     with pytest.raises(MemdockError) as late:
@@ -50,7 +50,7 @@ async def test_waiting_ends_with_the_deadline_and_frees_the_queue():
     assert (lane.inside, lane.waiting) == (1, 0)
 
 
-async def test_a_waiter_who_leaves_is_skipped():
+async def test_a_waiter_who_leaves_is_skipped() -> None:
     lane = Lane(concurrency=1, queue=5)
     await lane.enter(None)
     gone, stays = (asyncio.create_task(lane.enter(None)) for _ in range(2))
@@ -63,7 +63,7 @@ async def test_a_waiter_who_leaves_is_skipped():
     assert (lane.inside, lane.waiting) == (1, 0)
 
 
-async def test_a_place_given_to_a_waiter_who_is_cancelled_at_once_goes_on_to_the_next():
+async def test_a_place_given_to_a_waiter_who_is_cancelled_at_once_goes_on_to_the_next() -> None:
     lane = Lane(concurrency=1, queue=5)
     await lane.enter(None)
     gone, stays = (asyncio.create_task(lane.enter(None)) for _ in range(2))
@@ -77,7 +77,7 @@ async def test_a_place_given_to_a_waiter_who_is_cancelled_at_once_goes_on_to_the
     assert (lane.inside, lane.waiting) == (0, 0)
 
 
-async def test_never_more_inside_than_allowed_under_a_crowd():
+async def test_never_more_inside_than_allowed_under_a_crowd() -> None:
     lane = Lane(concurrency=3, queue=1000)
     inside = most = 0
 
