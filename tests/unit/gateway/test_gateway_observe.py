@@ -3,7 +3,9 @@
 import asyncio
 import io
 import logging
+from collections.abc import Callable
 from dataclasses import replace
+from typing import Any
 
 import orjson
 import pytest
@@ -22,8 +24,10 @@ from memdock_gateway.tracing import CollectedTraces, NoTraces
 CALLER = "00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01"
 UNSAMPLED = CALLER[:-1] + "0"
 
+Log = Callable[[], list[dict[str, Any]]]
 
-def finished(trace_parent=""):
+
+def finished(trace_parent: str = "") -> Exchange:
     exchange = Exchange(method="Retrieve", request_id="r1", trace_parent=trace_parent)
     exchange.key = replace(DEVELOPMENT_KEY, tenant="acme", key_id="k1")
     exchange.system = "rag"
@@ -31,7 +35,7 @@ def finished(trace_parent=""):
     return exchange
 
 
-def served(reason=""):
+def served(reason: str = "") -> Served:
     return Served(
         method="Retrieve",
         face="http",
@@ -44,11 +48,11 @@ def served(reason=""):
 
 
 @pytest.fixture
-def log():
+def log() -> Log:
     file = io.BytesIO()
     lines = set_up_logs(file)
 
-    def read():
+    def read() -> list[dict[str, Any]]:
         if lines._lines:
             lines.write_out()
         return [orjson.loads(line) for line in file.getvalue().splitlines()]
@@ -56,7 +60,7 @@ def log():
     return read
 
 
-def test_a_call_is_one_line_of_ids_and_times(log):
+def test_a_call_is_one_line_of_ids_and_times(log: Log) -> None:
     observer = Observer(Metrics({}), NoTraces())
     for reason in ("", "QUEUE_FULL", "CANCELLED", "A_NEWER_ONE"):
         observer.end(finished(), served(reason))
@@ -69,13 +73,13 @@ def test_a_call_is_one_line_of_ids_and_times(log):
     assert first["timestamp"].endswith("+00:00")
 
 
-async def test_lines_are_gathered_and_written_soon(log):
+async def test_lines_are_gathered_and_written_soon(log: Log) -> None:
     Observer(Metrics({}), NoTraces()).end(finished(), served())
     await asyncio.sleep(0.25)
     assert len(log()) == 1
 
 
-def test_a_librarys_words_stay_out_of_the_log(log):
+def test_a_librarys_words_stay_out_of_the_log(log: Log) -> None:
     try:
         raise ValueError("a secret turn")
     except ValueError:
@@ -85,7 +89,7 @@ def test_a_librarys_words_stay_out_of_the_log(log):
     assert "secret" not in str(line)
 
 
-def test_metrics_count_by_system_method_and_code(log):
+def test_metrics_count_by_system_method_and_code(log: Log) -> None:
     metrics = Metrics({"rag": Lane(concurrency=1, queue=1)})
     observer = Observer(metrics, NoTraces())
     for reason in ("", "", "STORE_UNREACHABLE"):
@@ -99,7 +103,7 @@ def test_metrics_count_by_system_method_and_code(log):
     assert 'memdock_gateway_calls_waiting{system="rag"} 0.0' in text
 
 
-def test_a_span_is_a_child_of_the_callers_and_the_next_hop_gets_it(log):
+def test_a_span_is_a_child_of_the_callers_and_the_next_hop_gets_it(log: Log) -> None:
     exporter = InMemorySpanExporter()
     traces = CollectedTraces(exporter, sample_ratio=0)
     observer = Observer(Metrics({}), traces)
@@ -109,8 +113,10 @@ def test_a_span_is_a_child_of_the_callers_and_the_next_hop_gets_it(log):
     traces.close()
     (span,) = exporter.get_finished_spans()
     assert f"{span.context.trace_id:032x}" == CALLER[3:35]
+    assert span.parent
     assert f"{span.parent.span_id:016x}" == CALLER[36:52]
     assert exchange.trace_parent == f"00-{CALLER[3:35]}-{span.context.span_id:016x}-01"
+    assert span.attributes
     assert span.attributes["memdock.system"] == "rag"
     assert span.attributes["memdock.reason"] == "STORE_UNREACHABLE"
 
@@ -119,7 +125,9 @@ def test_a_span_is_a_child_of_the_callers_and_the_next_hop_gets_it(log):
     ("trace_parent", "sample_ratio", "spans"),
     [(UNSAMPLED, 1, 0), ("", 1, 1), ("", 0, 0), ("garbage", 1, 1), ("00-" + "0" * 32 + "-" + "0" * 16 + "-01", 1, 1)],
 )
-def test_the_callers_flag_decides_and_the_ratio_where_there_is_none(trace_parent, sample_ratio, spans):
+def test_the_callers_flag_decides_and_the_ratio_where_there_is_none(
+    trace_parent: str, sample_ratio: float, spans: int
+) -> None:
     exporter = InMemorySpanExporter()
     traces = CollectedTraces(exporter, sample_ratio)
     exchange = finished(trace_parent)
@@ -131,7 +139,7 @@ def test_the_callers_flag_decides_and_the_ratio_where_there_is_none(trace_parent
     assert int(exchange.trace_parent[-2:], 16) & 1 == spans
 
 
-def test_without_a_collector_the_callers_trace_goes_on_as_it_came():
+def test_without_a_collector_the_callers_trace_goes_on_as_it_came() -> None:
     exchange = finished(CALLER)
     NoTraces().begin(exchange)
     assert (exchange.trace_parent, exchange.span) == (CALLER, None)

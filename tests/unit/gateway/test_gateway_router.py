@@ -2,13 +2,17 @@
 
 import asyncio
 import time
+from collections.abc import Awaitable, Callable
 from dataclasses import replace
+from pathlib import Path
+from typing import Any
 
 import orjson
 import pytest
+from google.protobuf.message import Message
 
 from memdock.errors import MemdockError, error
-from memdock.service import METHODS, Call
+from memdock.service import METHODS, Call, Method
 from memdock.types import Limits
 from memdock.v1 import memory_pb2 as pb
 from memdock_gateway.audit import Audit
@@ -19,17 +23,19 @@ from memdock_gateway.space_key import DEVELOPMENT_KEY as SPACE_KEY
 from memdock_gateway.space_key import SpaceNames
 from memdock_gateway.upstream import Upstream
 
+Answer = Message | Exception | Callable[[], Awaitable[object]]
+
 
 class Scripted:
     """Answers from a list; an exception is raised, a callable is asked."""
 
-    def __init__(self, *answers):
+    def __init__(self, *answers: Answer) -> None:
         self.answers = list(answers)
-        self.seen = []
+        self.seen: list[tuple[str, Any, Call]] = []
 
-    async def call(self, method, request, call):
+    async def call(self, method: Method, request: Message, call: Call) -> Any:
         self.seen.append((method.name, type(request).FromString(request.SerializeToString()), call))
-        answer = self.answers.pop(0) if len(self.answers) > 1 else self.answers[0]
+        answer: object = self.answers.pop(0) if len(self.answers) > 1 else self.answers[0]
         if callable(answer):
             answer = await answer()
         if isinstance(answer, Exception):
@@ -37,33 +43,45 @@ class Scripted:
         return answer
 
 
-def upstream(service, *, name="rag", deadline_s=5.0, concurrency=4, queue=4):
+def upstream(
+    service: Scripted, *, name: str = "rag", deadline_s: float = 5.0, concurrency: int = 4, queue: int = 4
+) -> Upstream:
     names = SpaceNames(SPACE_KEY, name)
     return Upstream(name, service, names, deadline_s=deadline_s, concurrency=concurrency, queue=queue)
 
 
-def router(service, *, limits=None, audit=None, **options):
-    one = upstream(service, **options)
+def router(
+    service: Scripted,
+    *,
+    limits: Limits | None = None,
+    audit: Audit | None = None,
+    deadline_s: float = 5.0,
+    concurrency: int = 4,
+    queue: int = 4,
+) -> Router:
+    one = upstream(service, deadline_s=deadline_s, concurrency=concurrency, queue=queue)
     return Router({one.name: one}, limits or Limits(), audit)
 
 
-def exchange(method, tenant="acme"):
+def exchange(method: str, tenant: str = "acme") -> Exchange:
     return Exchange(method=method, request_id="r1", key=replace(DEVELOPMENT_KEY, tenant=tenant, key_id="k1"))
 
 
-async def ask(through, method, request, *, call=None, of=None):
+async def ask(
+    through: Router, method: str, request: Message, *, call: Call | None = None, of: Exchange | None = None
+) -> Any:
     return await through.call(METHODS[method], request, call or Call(request_id="r1"), of or exchange(method))
 
 
-def retrieve(space="s1", **fields):
-    return pb.RetrieveRequest(system="rag", space_id=space, query="q", **fields)
+def retrieve() -> pb.RetrieveRequest:
+    return pb.RetrieveRequest(system="rag", space_id="s1", query="q")
 
 
-def memories(count):
+def memories(count: int) -> pb.RetrieveResponse:
     return pb.RetrieveResponse(memories=[pb.Memory(memory_id=str(n), text="t") for n in range(count)])
 
 
-async def test_the_adapter_sees_a_hashed_space_and_no_system():
+async def test_the_adapter_sees_a_hashed_space_and_no_system() -> None:
     service = Scripted(memories(1))
     await ask(router(service), "Retrieve", retrieve())
     (_, request, call) = service.seen[0]
@@ -74,21 +92,21 @@ async def test_the_adapter_sees_a_hashed_space_and_no_system():
     assert call.request_id == "r1"
 
 
-async def test_two_tenants_never_meet():
+async def test_two_tenants_never_meet() -> None:
     service = Scripted(memories(0))
     for tenant in ("acme", "globex"):
         await ask(router(service), "Retrieve", retrieve(), of=exchange("Retrieve", tenant))
     assert service.seen[0][1].space_id != service.seen[1][1].space_id
 
 
-async def test_an_unknown_system_is_not_found_and_not_repeated():
+async def test_an_unknown_system_is_not_found_and_not_repeated() -> None:
     with pytest.raises(MemdockError) as refused:
         await ask(router(Scripted(memories(0))), "Retrieve", pb.RetrieveRequest(system="secret-name", space_id="s"))
     assert refused.value.reason == "SYSTEM_NOT_FOUND"
     assert "secret-name" not in refused.value.message
 
 
-async def test_unavailable_twice_then_fine_is_one_answer():
+async def test_unavailable_twice_then_fine_is_one_answer() -> None:
     gone = error("ADAPTER_UNREACHABLE", "gone")
     service = Scripted(gone, gone, memories(1))
     trail = exchange("Retrieve")
@@ -98,7 +116,7 @@ async def test_unavailable_twice_then_fine_is_one_answer():
     assert len({request.SerializeToString() for _, request, _ in service.seen}) == 1, "the same request each time"
 
 
-async def test_unavailable_for_ever_is_told_after_three_more_tries():
+async def test_unavailable_for_ever_is_told_after_three_more_tries() -> None:
     service = Scripted(error("ADAPTER_UNREACHABLE", "gone"))
     with pytest.raises(MemdockError) as failed:
         await ask(router(service), "Retrieve", retrieve())
@@ -107,7 +125,7 @@ async def test_unavailable_for_ever_is_told_after_three_more_tries():
 
 
 @pytest.mark.parametrize("reason", ["VALIDATION_FAILED", "PROVIDER_RATE_LIMITED", "TURN_ID_CONFLICT", "INTERNAL"])
-async def test_what_a_repeat_cannot_mend_is_asked_once(reason):
+async def test_what_a_repeat_cannot_mend_is_asked_once(reason: str) -> None:
     service = Scripted(error(reason, "no"))
     with pytest.raises(MemdockError) as failed:
         await ask(router(service), "Retrieve", retrieve())
@@ -115,15 +133,15 @@ async def test_what_a_repeat_cannot_mend_is_asked_once(reason):
     assert len(service.seen) == 1
 
 
-async def test_a_rate_limit_that_names_a_time_is_waited_for():
+async def test_a_rate_limit_that_names_a_time_is_waited_for() -> None:
     service = Scripted(error("PROVIDER_RATE_LIMITED", "later", retry_after_s=0.05), memories(1))
     began = time.monotonic()
     await ask(router(service), "Retrieve", retrieve())
     assert time.monotonic() - began >= 0.05
 
 
-async def test_no_place_is_held_between_tries():
-    async def later():
+async def test_no_place_is_held_between_tries() -> None:
+    async def later() -> MemdockError:
         return error("IN_PROGRESS", "later", retry_after_s=0.2)
 
     service = Scripted(later, memories(1))
@@ -135,20 +153,22 @@ async def test_no_place_is_held_between_tries():
     await waiting
 
 
-async def test_the_deadline_of_the_system_holds_where_the_caller_has_none():
+async def test_the_deadline_of_the_system_holds_where_the_caller_has_none() -> None:
     service = Scripted(memories(0))
     await ask(router(service, deadline_s=3), "Retrieve", retrieve())
-    assert 2.5 < service.seen[0][2].left_s() <= 3
+    left_s = service.seen[0][2].left_s()
+    assert left_s is not None
+    assert 2.5 < left_s <= 3
 
 
-async def test_the_nearer_deadline_holds():
+async def test_the_nearer_deadline_holds() -> None:
     service = Scripted(memories(0))
     call = Call(request_id="r1", deadline=time.monotonic() + 1)
     await ask(router(service, deadline_s=3), "Retrieve", retrieve(), call=call)
     assert service.seen[0][2].deadline == call.deadline
 
 
-async def test_whose_deadline_ran_out_is_told():
+async def test_whose_deadline_ran_out_is_told() -> None:
     late = error("DEADLINE_EXCEEDED", "the time is used up")
     with pytest.raises(MemdockError) as own:
         await ask(router(Scripted(late), deadline_s=3), "Retrieve", retrieve())
@@ -160,7 +180,7 @@ async def test_whose_deadline_ran_out_is_told():
 
 
 @pytest.mark.parametrize("reason", ["CREDENTIAL_INVALID", "SPACE_FORBIDDEN", "SYSTEM_NOT_FOUND", "PATH_NOT_FOUND"])
-async def test_an_adapter_cannot_speak_for_the_gateway(reason):
+async def test_an_adapter_cannot_speak_for_the_gateway(reason: str) -> None:
     service = Scripted(error(reason, "foreign words"))
     with pytest.raises(MemdockError) as failed:
         await ask(router(service), "Retrieve", retrieve())
@@ -168,15 +188,15 @@ async def test_an_adapter_cannot_speak_for_the_gateway(reason):
     assert "foreign words" not in failed.value.message
 
 
-async def test_a_slow_system_fills_its_own_lane_alone():
-    async def never():
+async def test_a_slow_system_fills_its_own_lane_alone() -> None:
+    async def never() -> None:
         await asyncio.Event().wait()
 
     slow, quick = upstream(Scripted(never), name="slow", concurrency=2, queue=1), upstream(Scripted(memories(1)))
     through = Router({"slow": slow, "rag": quick}, Limits(), None)
 
-    def ask_slow():
-        return ask(through, "Retrieve", pb.RetrieveRequest(system="slow", space_id="s", query="q"))
+    async def ask_slow() -> None:
+        await ask(through, "Retrieve", pb.RetrieveRequest(system="slow", space_id="s", query="q"))
 
     stuck = [asyncio.create_task(ask_slow()) for _ in range(3)]
     await asyncio.sleep(0.01)
@@ -191,10 +211,10 @@ async def test_a_slow_system_fills_its_own_lane_alone():
     assert (slow.lane.inside, slow.lane.waiting) == (0, 0)
 
 
-async def test_waiting_flushes_take_no_place():
+async def test_waiting_flushes_take_no_place() -> None:
     answers = asyncio.Event()
 
-    async def flushed():
+    async def flushed() -> pb.FlushResponse:
         await answers.wait()
         return pb.FlushResponse(done=True)
 
@@ -210,7 +230,7 @@ async def test_waiting_flushes_take_no_place():
     assert all(answer.done for answer in await asyncio.gather(*flushes))
 
 
-async def test_describe_tells_the_configured_name_and_the_limits_of_the_whole_way():
+async def test_describe_tells_the_configured_name_and_the_limits_of_the_whole_way() -> None:
     description = pb.DescribeResponse(system="inner", adapter=pb.Software(name="a"), protocol_versions=["v1"])
     description.limits.max_top_k = 50
     description.limits.max_turns_per_request = 1000
@@ -222,7 +242,7 @@ async def test_describe_tells_the_configured_name_and_the_limits_of_the_whole_wa
     assert answer.limits.max_wait.ToNanoseconds() == 9_500_000_000
 
 
-async def test_an_erasure_leaves_two_lines_and_no_name(tmp_path):
+async def test_an_erasure_leaves_two_lines_and_no_name(tmp_path: Path) -> None:
     audit = Audit(tmp_path / "audit.jsonl")
     forgotten = pb.ForgetResponse(erased_turn_ids=["t1"], erased_memory_ids=["m1", "m2"], not_found=["t2"])
     request = pb.ForgetRequest(system="rag", space_id="private-space", selector=pb.Selector(turn_ids=["t1", "t2"]))
@@ -240,10 +260,10 @@ async def test_an_erasure_leaves_two_lines_and_no_name(tmp_path):
     assert "private-space" not in text
 
 
-async def test_a_reset_that_fails_or_is_left_is_in_the_audit_too(tmp_path):
+async def test_a_reset_that_fails_or_is_left_is_in_the_audit_too(tmp_path: Path) -> None:
     audit = Audit(tmp_path / "audit.jsonl")
 
-    async def never():
+    async def never() -> None:
         await asyncio.Event().wait()
 
     service = Scripted(error("STORE_UNREACHABLE", "away", retry_after_s=60), never)
@@ -259,7 +279,7 @@ async def test_a_reset_that_fails_or_is_left_is_in_the_audit_too(tmp_path):
     assert [line.get("outcome") for line in lines] == [None, "STORE_UNREACHABLE", None, "CANCELLED"]
 
 
-async def test_nothing_is_erased_when_the_audit_cannot_be_written(tmp_path):
+async def test_nothing_is_erased_when_the_audit_cannot_be_written(tmp_path: Path) -> None:
     audit = Audit(tmp_path / "audit.jsonl")
     audit.close()
     service = Scripted(pb.ResetResponse())
