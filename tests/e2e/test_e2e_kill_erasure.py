@@ -111,12 +111,12 @@ async def reset_under_kill(stack: WholeStack, victim: str, space: str) -> None:
         await check_whole(client, space, scene.pairs)
 
 
-@pytest.mark.parametrize("victim", VICTIMS)
+@pytest.mark.parametrize("victim", ["adapter", "gateway"])
 async def test_forgotten_turns_stay_forgotten(stack: WholeStack, victim: str) -> None:
     await forget_under_kill(stack, victim, f"forget-{victim}-0")
 
 
-@pytest.mark.parametrize("victim", VICTIMS)
+@pytest.mark.parametrize("victim", ["adapter", "postgres"])
 async def test_a_reset_space_stays_empty(stack: WholeStack, victim: str) -> None:
     await reset_under_kill(stack, victim, f"reset-{victim}-0")
 

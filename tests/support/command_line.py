@@ -1,5 +1,6 @@
 """The protocol spoken by programs that know nothing of it: `buf curl` over gRPC, `curl` over HTTP."""
 
+import base64
 import json
 import shutil
 import subprocess
@@ -8,6 +9,9 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from google.rpc import error_details_pb2
+
+from memdock.errors import REASONS
 from memdock.service import Method
 from support.processes import clean_environment, command_path
 
@@ -37,10 +41,11 @@ class BufCurl:
     address: str
     key: str = ""
     reflect: bool = False
+    schema: Path = PROTO
 
     def call(self, method: Method, request: Mapping[str, Any]) -> Said:
         """One call; the request as ProtoJSON."""
-        schema = ["--reflect"] if self.reflect else ["--reflect=false", "--schema", str(PROTO)]
+        schema = ["--reflect"] if self.reflect else ["--reflect=false", "--schema", str(self.schema)]
         words = [command_path("buf"), "curl", "--protocol", "grpc", "--http2-prior-knowledge", *schema]
         words += ["--header", f"Authorization: Bearer {self.key}"] if self.key else []
         done = _run([*words, "--data", "@-", f"http://{self.address}{method.grpc_path}"], json.dumps(request))
@@ -72,6 +77,21 @@ class Curl:
         first, *lines = head.split("\n")
         headers = {name.lower(): value.strip() for name, _, value in (line.partition(":") for line in lines)}
         return Said(status=int(first.split()[1]), body=content, headers=headers)
+
+
+def refusal(said: Said) -> tuple[str, str]:
+    """Reason and sentence of an error, which must have the one gRPC code or HTTP status that the reason has."""
+    problem = json.loads(said.errors or said.body)
+    if "details" not in problem:
+        reason, sentence = problem["reason"], problem["detail"]
+        assert said.headers["content-type"] == "application/problem+json"
+        assert said.status == problem["status"] == REASONS[reason].http_status
+        return reason, sentence
+    infos = [detail for detail in problem["details"] if detail["type"] == "google.rpc.ErrorInfo"]
+    info = error_details_pb2.ErrorInfo()
+    info.ParseFromString(base64.b64decode(infos[0]["value"] + "=="))
+    assert said.status == 8 * REASONS[info.reason].code  # how buf makes an exit code of a gRPC code
+    return info.reason, problem["message"]
 
 
 def curl_missing() -> bool:

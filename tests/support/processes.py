@@ -8,7 +8,7 @@ import socket
 import subprocess
 import sys
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
@@ -36,19 +36,21 @@ def command_path(name: str) -> str:
     return str(Path(sys.executable).with_name(name))
 
 
-def clean_environment(**more: str) -> dict[str, str]:
+def clean_environment(more: Mapping[str, str] | None = None) -> dict[str, str]:
     """The environment without settings of ours, and plain text at a fixed width from everything that draws."""
     kept = {name: value for name, value in os.environ.items() if not name.startswith("MEMDOCK_")}
-    return {**kept, "COLUMNS": "200", "NO_COLOR": "1", "TERM": "dumb", **more}
+    return {**kept, "COLUMNS": "200", "NO_COLOR": "1", "TERM": "dumb", **(more or {})}
 
 
-def run_command(name: str, *arguments: str | Path, timeout_s: float = 60.0, **environment: str) -> Finished:
+def run_command(
+    name: str, *arguments: str | Path, timeout_s: float = 60.0, environment: Mapping[str, str] | None = None
+) -> Finished:
     """Runs a command to its end; one that takes longer is killed and fails the test."""
     done = subprocess.run(
         [command_path(name), *map(str, arguments)],
         capture_output=True,
         stdin=subprocess.DEVNULL,
-        env=clean_environment(**environment),
+        env=clean_environment(environment),
         timeout=timeout_s,
         check=False,
         text=True,
