@@ -5,8 +5,10 @@ missing, the gateway died in between and the system finished or not. When a line
 """
 
 import asyncio
+import errno
 import os
 import stat
+from contextlib import suppress
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
@@ -29,12 +31,19 @@ class Audit:
         self._one_at_a_time = asyncio.Lock()
 
     async def asked(self, exchange: Exchange, space: str, request: Any) -> None:
-        """Before the system sees the call. `space` is the hashed name, the only one that is kept."""
-        await self._append(exchange, space, {"stage": "asked", **_what(request)})
+        """Before the system sees the call. `space` is the hashed name, the only one that is kept.
+
+        Raises INTERNAL when the line cannot be written: then the call must not go on.
+        """
+        try:
+            await self._append(exchange, space, {"stage": "asked", **_what(request)})
+        except OSError:
+            raise error("INTERNAL", "the audit file cannot be written; nothing is erased without it") from None
 
     async def answered(self, exchange: Exchange, space: str, outcome: Any) -> None:
-        """After; `outcome` is the answer, or the exception that stands for it."""
-        await self._append(exchange, space, {"stage": "answered", **_result(outcome)})
+        """After; `outcome` is the answer, or the exception that stands for it. A line that is lost changes neither."""
+        with suppress(OSError):
+            await self._append(exchange, space, {"stage": "answered", **_result(outcome)})
 
     def close(self) -> None:
         """Closes the file."""
@@ -55,12 +64,12 @@ class Audit:
             try:
                 await asyncio.to_thread(self._write, line)
             except OSError as problem:
-                structlog.get_logger().error("audit", problem=os.strerror(problem.errno or 0))
-                raise error("INTERNAL", "the audit file cannot be written; nothing is erased without it") from None
+                structlog.get_logger().error("audit_not_written", problem=os.strerror(problem.errno or errno.EIO))
+                raise
 
     def _write(self, line: bytes) -> None:
         if os.write(self._descriptor, line) != len(line):
-            raise OSError(28, "the line was cut")
+            raise OSError(errno.ENOSPC, "the line was cut")
         if self._on_disk:
             os.fsync(self._descriptor)
 

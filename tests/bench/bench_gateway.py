@@ -33,10 +33,11 @@ MAX_HTTP_ADDED_MS = 0.5
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Options:
-    """How much is measured: rounds, calls a round at one caller, calls a round at 32 callers."""
+    """Rounds and calls a round at one caller, then at 32; many short rounds beat few long ones."""
 
     rounds: int
     calls: int
+    crowd_rounds: int
     crowd_calls: int
 
 
@@ -124,7 +125,7 @@ async def measure(stack: Stack, options: Options) -> list[bool]:
         print(f"  {name:<18} {median(alone, lambda one, n=name: one[n]):.3f}{added}")
 
     crowd_asks = {name: ask for name, ask in asks.items() if name != "gateway over HTTP"}
-    crowd = await interleaved(crowd_asks, calls_per_s, options.rounds, options.crowd_calls)
+    crowd = await interleaved(crowd_asks, calls_per_s, options.crowd_rounds, options.crowd_calls)
     print(f"\ncalls a second at {CALLERS} callers")
     for name in crowd_asks:
         print(f"  {name:<18} {median(crowd, lambda one, n=name: one[n]):,.0f}")
@@ -153,12 +154,18 @@ def told(what: str, figure: float, word: str, cap: float) -> bool:
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--rounds", type=int, default=9)
-    parser.add_argument("--calls", type=int, default=400, help="a round at one caller")
-    parser.add_argument("--crowd-calls", type=int, default=3200, help="a round at 32 callers")
+    parser.add_argument("--rounds", type=int, default=60)
+    parser.add_argument("--calls", type=int, default=50, help="a round at one caller")
+    parser.add_argument("--crowd-rounds", type=int, default=9)
+    parser.add_argument("--crowd-calls", type=int, default=1600, help="a round at 32 callers")
     parser.add_argument("--sample-ratio", type=float, default=0.1, help="share of calls that are traced")
     parsed = parser.parse_args()
-    options = Options(rounds=parsed.rounds, calls=parsed.calls, crowd_calls=parsed.crowd_calls)
+    options = Options(
+        rounds=parsed.rounds,
+        calls=parsed.calls,
+        crowd_rounds=parsed.crowd_rounds,
+        crowd_calls=parsed.crowd_calls,
+    )
     print(f"gateway with keys, metrics, logs and traces ({parsed.sample_ratio:.0%} of the calls sampled)")
     with tempfile.TemporaryDirectory() as folder, running(Path(folder), sample_ratio=parsed.sample_ratio) as stack:
         held = uvloop.run(measure(stack, options))

@@ -287,3 +287,15 @@ async def test_nothing_is_erased_when_the_audit_cannot_be_written(tmp_path: Path
         await ask(router(service, audit=audit), "Reset", pb.ResetRequest(system="rag", space_id="s"))
     assert refused.value.reason == "INTERNAL"
     assert service.seen == []
+
+
+async def test_an_erasure_that_happened_is_answered_even_when_its_second_line_is_lost(tmp_path):
+    audit = Audit(tmp_path / "audit.jsonl")
+
+    async def erased():
+        audit.close()
+        return pb.ResetResponse(erased_turns=3)
+
+    answer = await ask(router(Scripted(erased), audit=audit), "Reset", pb.ResetRequest(system="rag", space_id="s"))
+    assert answer.erased_turns == 3
+    assert len((tmp_path / "audit.jsonl").read_text().splitlines()) == 1
