@@ -82,7 +82,7 @@ def test_postgresql_does_not_answer(stack: WholeStack, silent_port: int, silent:
     port = silent_port if silent else free_port()
     address = f"postgresql://user:hunter2@127.0.0.1:{port}/memory"
     done = run_command("memdock-pgvector", "serve", "--database", address, "--embedder", stack.embedder)
-    refused(done, "cannot serve: PostgreSQL cannot be used now")
+    refused(done, f"cannot serve: PostgreSQL cannot be used at 127.0.0.1:{port}: ")
     assert "hunter2" not in done.words
 
 

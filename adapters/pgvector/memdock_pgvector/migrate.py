@@ -4,8 +4,9 @@ from importlib import resources
 
 import psycopg
 from psycopg import AsyncConnection, sql
+from psycopg.conninfo import conninfo_to_dict
 
-from memdock.errors import InternalError
+from memdock.errors import InternalError, UnavailableError
 from memdock_pgvector.database import connect, search_path, store_errors
 
 # One lock for all schemas of a database, since they share the extension.
@@ -20,13 +21,24 @@ async def migrate(url: str, schema: str) -> int:
     a schema made by a newer program.
     """
     with store_errors():
-        connection = await connect(url, autocommit=False)
-        async with connection:
+        async with await _connect(url) as connection:
             await connection.execute("SELECT pg_advisory_xact_lock(%s)", [_LOCK])
             extension_schema = await _ensure_extension(connection)
             await connection.execute(sql.SQL("CREATE SCHEMA IF NOT EXISTS {}").format(sql.Identifier(schema)))
             await connection.execute(search_path(schema, extension_schema))
             return await _apply(connection, schema)
+
+
+async def _connect(url: str) -> AsyncConnection:
+    """The first connection of a start: its failure names the address, since it is told to whoever starts the server."""
+    try:
+        return await connect(url, autocommit=False)
+    except psycopg.OperationalError as cause:
+        where = conninfo_to_dict(url)
+        why = str(cause).partition("\n")[0]
+        raise UnavailableError(
+            "STORE_UNREACHABLE", f"PostgreSQL cannot be used at {where.get('host')}:{where.get('port', 5432)}: {why}"
+        ) from cause
 
 
 async def _ensure_extension(connection: AsyncConnection) -> str:
