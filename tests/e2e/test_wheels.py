@@ -29,7 +29,7 @@ def installed(tmp_path_factory: pytest.TempPathFactory) -> Path:
     for dist in DISTS:
         run(sys.executable, "-m", "build", "--no-isolation", "--wheel", "--outdir", folder / "dist", dist, cwd=ROOT)
     venv.create(folder / "env", with_pip=True)
-    pip = [folder / "env/bin/python", "-m", "pip", "--disable-pip-version-check", "--quiet", "install"]
+    pip = [str(folder / "env/bin/python"), "-m", "pip", "--disable-pip-version-check", "--quiet", "install"]
     run(*pip, "--require-hashes", "-r", ROOT / "requirements/run.txt", cwd=folder)
     # Without an index: the pins must hold all that the wheels ask for.
     run(*pip, "--no-index", *sorted((folder / "dist").glob("*.whl")), cwd=folder)

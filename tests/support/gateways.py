@@ -46,7 +46,7 @@ def write_gateway(
     """
     credentials = {"all": make_key(folder, **ANYTHING)}
     for name, bindings in (keys or {}).items():
-        credentials[name] = make_key(folder, **(ANYTHING | dict(bindings)))
+        credentials[name] = make_key(folder, **{**ANYTHING, **bindings})
     space_key = new_space_key(1)
     write_space_keys(folder / "space-keys.yaml", {1: space_key})
     config = {

@@ -75,7 +75,9 @@ def at_import_time(tree: ast.Module) -> ast.Module:
         def visit_If(self, node: ast.If) -> ast.AST | None:
             return None if "TYPE_CHECKING" in ast.dump(node.test) else self.generic_visit(node)
 
-    return Strip().visit(ast.parse(ast.unparse(tree)))
+    copy = ast.parse(ast.unparse(tree))
+    Strip().visit(copy)
+    return copy
 
 
 @pytest.mark.parametrize("part", PARTS)

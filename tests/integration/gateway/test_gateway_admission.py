@@ -60,8 +60,9 @@ class Started:
     async def grpc_refusal(self, method: str, body: bytes, metadata: Any = ()) -> MemdockError:
         """The error of a call over gRPC."""
         async with grpc.aio.insecure_channel(f"127.0.0.1:{self.gateway.grpc_port}") as channel:
+            call: grpc.aio.UnaryUnaryMultiCallable[bytes, bytes] = channel.unary_unary(METHODS[method].grpc_path)
             with pytest.raises(grpc.aio.AioRpcError) as refused:
-                await channel.unary_unary(METHODS[method].grpc_path)(body, metadata=metadata)
+                await call(body, metadata=metadata)
         details = next((value for name, value in refused.value.trailing_metadata() or () if name == DETAILS_KEY), None)
         assert isinstance(details, bytes)
         return error_from_status(refused.value.code().value[0], details, "the gateway")

@@ -81,8 +81,7 @@ class Site:
             return self.errors(value, self.document["components"]["schemas"][schema["$ref"].rsplit("/", 1)[1]], where)
         unknown = set(schema) - KNOWN_WORDS
         assert not unknown, f"the walk does not know {unknown}"
-        kinds = {"object": dict, "array": list, "string": str, "boolean": bool, "integer": int, "number": (int, float)}
-        if (type(value) is bool and schema["type"] != "boolean") or not isinstance(value, kinds[schema["type"]]):
+        if (type(value) is bool and schema["type"] != "boolean") or not isinstance(value, KINDS[schema["type"]]):
             return [f"{where}: not {schema['type']}"]
         found = []
         if isinstance(value, dict):
@@ -103,6 +102,14 @@ class Site:
         return found
 
 
+KINDS: dict[str, type | tuple[type, ...]] = {
+    "object": dict,
+    "array": list,
+    "string": str,
+    "boolean": bool,
+    "integer": int,
+    "number": (int, float),
+}
 KNOWN_WORDS = {
     "type",
     "description",

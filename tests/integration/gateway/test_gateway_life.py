@@ -53,7 +53,7 @@ async def reason(work: Any) -> str:
 
 def bare(answer: Any) -> Any:
     """An answer without its times, its ledger's moment of counting, and the toy's running numbers of memories."""
-    plain = {name: () for name in ("timing", "space_usage") if hasattr(answer, name)}
+    plain: dict[str, tuple[object, ...]] = {name: () for name in ("timing", "space_usage") if hasattr(answer, name)}
     if hasattr(answer, "memories"):
         plain["memories"] = tuple(replace(memory, memory_id="") for memory in answer.memories)
     if hasattr(answer, "erased_memory_ids"):

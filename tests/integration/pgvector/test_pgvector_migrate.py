@@ -32,7 +32,7 @@ async def test_processes_and_tasks_at_once_migrate_once(postgres_url: str, schem
 async def test_a_schema_of_a_newer_program_is_left_alone(postgres_url: str, schema: str) -> None:
     await migrate(postgres_url, schema)
     async with await connect(postgres_url) as connection:
-        await connection.execute(f'INSERT INTO "{schema}".migration (version) VALUES (999)')  # type: ignore[arg-type]
+        await connection.execute(f'INSERT INTO "{schema}".migration (version) VALUES (999)')
     with pytest.raises(MemdockError, match=f"{schema} has layout 999, this program knows {len(migrations())}"):
         await migrate(postgres_url, schema)
 

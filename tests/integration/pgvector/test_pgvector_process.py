@@ -128,7 +128,7 @@ async def test_without_postgresql_it_says_so_and_goes_on_when_it_is_back(folder:
 
 def run(*flags: str, **variables: str) -> tuple[int, str]:
     """The command in this process, for what ends by itself."""
-    cleared = {name: None for name in os.environ if name.startswith("MEMDOCK_")}
+    cleared: dict[str, str | None] = {name: None for name in os.environ if name.startswith("MEMDOCK_")}
     result = CliRunner().invoke(main, flags, env=cleared | variables, prog_name="memdock-pgvector")
     assert result.exception is None or isinstance(result.exception, SystemExit), result.exception
     return result.exit_code, result.output + str(result.exception or "")

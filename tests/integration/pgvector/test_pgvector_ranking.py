@@ -7,6 +7,7 @@ from datetime import UTC, datetime, timedelta
 
 import numpy as np
 import pytest
+from numpy.typing import NDArray
 
 from memdock.errors import MemdockError
 from memdock.types import Turn
@@ -22,8 +23,10 @@ WORDS = ("garden", "cat", "dog", "picnic", "river", "собака", "кошка"
 CHANCE = random.Random(3)
 NUMBERS = np.random.default_rng(3)
 
+Scores = NDArray[np.floating]
 
-def vector() -> np.ndarray:
+
+def vector() -> NDArray[np.float32]:
     numbers = NUMBERS.standard_normal(16).astype(np.float32)
     return numbers / np.linalg.norm(numbers)
 
@@ -51,7 +54,7 @@ def question(text: str = "пикник на реке with the dogs", **more: obj
     return Search(embedder="e", vector=vector(), terms=list(count_terms(text)), top_k=7, **more)  # type: ignore[arg-type]
 
 
-def bm25(chunks: list[ReadyChunk], terms: list[str]) -> np.ndarray:
+def bm25(chunks: list[ReadyChunk], terms: list[str]) -> Scores:
     lengths = np.array([sum(chunk.terms.values()) for chunk in chunks])
     scores = np.zeros(len(chunks))
     for term in terms:
@@ -62,11 +65,12 @@ def bm25(chunks: list[ReadyChunk], terms: list[str]) -> np.ndarray:
     return scores
 
 
-def z(scores: np.ndarray) -> np.ndarray:
-    return (scores - scores.mean()) / scores.std()
+def z(scores: Scores) -> Scores:
+    standard: Scores = (scores - scores.mean()) / scores.std()
+    return standard
 
 
-def best(chunks: list[ReadyChunk], scores: np.ndarray, top_k: int = 7) -> list[tuple[str, float]]:
+def best(chunks: list[ReadyChunk], scores: Scores, top_k: int = 7) -> list[tuple[str, object]]:
     order = np.argsort(-scores, kind="stable")[:top_k]
     return [(chunks[place].chunk.turns[0].turn_id, pytest.approx(scores[place], abs=1e-5)) for place in order]
 

@@ -1,7 +1,7 @@
 """Another embedder for spaces that are in use: whole or not at all, and going on where it was."""
 
 import asyncio
-from collections.abc import AsyncIterator
+from collections.abc import AsyncGenerator, AsyncIterator
 
 import numpy as np
 import pytest
@@ -81,6 +81,7 @@ async def test_a_run_that_was_stopped_goes_on(
 ) -> None:
     await fill(database, embedder, "a")
     steps = reindex(database, wider, reply_chars=100)
+    assert isinstance(steps, AsyncGenerator)
     async for step in steps:
         if step.done == 32:
             break

@@ -192,7 +192,7 @@ async def dump(url: str, schema: str) -> str:
         tables = [name for (name,) in await cursor.fetchall()]
         rows = []
         for table in tables:
-            cursor = await connection.execute(f'SELECT t::text FROM "{schema}"."{table}" t')  # type: ignore[arg-type]
+            cursor = await connection.execute(f'SELECT t::text FROM "{schema}"."{table}" t')
             rows += [row for (row,) in await cursor.fetchall()]
     return "\n".join(rows)
 
