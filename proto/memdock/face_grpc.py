@@ -5,6 +5,7 @@ bytes, so that a caller can be refused before anything is parsed.
 """
 
 import importlib.util
+import os
 import time
 from collections.abc import Awaitable, Callable, Sequence
 from typing import Any
@@ -33,6 +34,9 @@ from memdock.service import GATEWAY_SERVICE, MEMORY_SERVICE, METHODS, Call, Meth
 from memdock.tls import Tls, server_credentials
 from memdock.types import Limits
 from memdock.wire import MAX_ANSWER_BYTES, from_bytes
+
+# What gRPC writes to standard error by itself is no line of our log, and tells again what is raised here.
+os.environ.setdefault("GRPC_VERBOSITY", "NONE")
 
 _CODES = {code.value[0]: code for code in grpc.StatusCode}
 

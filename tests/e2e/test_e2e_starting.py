@@ -15,6 +15,7 @@ def refused(done: Finished, *words: str, code: int = 1) -> None:
     """The command ended with `code` and the words, and without a trace."""
     assert done.code == code, done.words
     assert "Traceback" not in done.words
+    assert "absl" not in done.words, "gRPC speaks for itself"
     for word in words:
         assert word in done.words
 
