@@ -35,8 +35,8 @@ proto: .venv/.dev ## write the stubs of proto/ anew
 	cd proto && ../$(BIN)/python -m grpc_tools.protoc -I . --python_out=. --pyi_out=. memdock/v1/memory.proto
 
 bench: .venv/.dev ## measure, as ratios within one run
-	$(BIN)/python tests/bench/bench_gateway.py
-	$(BIN)/python tests/bench/bench_pgvector.py
+	PYTHONPATH=tests $(BIN)/python -m bench.bench_gateway
+	PYTHONPATH=tests $(BIN)/python -m bench.bench_pgvector
 
 wheels: .venv/.dev ## build every distribution into dist/
 	for dist in $(DISTS); do $(BIN)/python -m build --no-isolation --wheel --outdir dist $$dist || exit 1; done

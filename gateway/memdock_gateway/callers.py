@@ -1,6 +1,7 @@
 """Who calls: the key behind a credential, from a file that may change while the gateway runs."""
 
 from datetime import UTC, datetime
+from hashlib import sha256
 from pathlib import Path
 from typing import Protocol
 
@@ -41,13 +42,20 @@ class KeyFileCallers:
         self._path = path
         self._stamp = _stamp(path)
         self._keyring = Keyring(read_keys(path))
+        self._proven: dict[bytes, Key] = {}
 
     def identify(self, credential: str) -> Key:
-        """The key that the credential proves, if its time has not run out."""
-        return self._keyring.identify(credential, datetime.now(UTC))
+        """The key that the credential proves. One that was good is not proven again until the next `reload`."""
+        digest = sha256(credential.encode()).digest()
+        key = self._proven.get(digest)
+        if key is None:
+            key = self._keyring.identify(credential, datetime.now(UTC))
+            self._proven[digest] = key
+        return key
 
     def reload(self) -> None:
-        """Reads the file again if it has changed since it was last read."""
+        """Reads the file again if it has changed; to be called every second, so that an expired key ends with it."""
+        self._proven.clear()
         stamp = _stamp(self._path)
         if stamp == self._stamp:
             return

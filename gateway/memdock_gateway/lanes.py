@@ -26,13 +26,19 @@ class Lane:
         """Calls that wait for a place."""
         return len(self._waiting)
 
+    def try_enter(self) -> bool:
+        """Takes a place if one is free; each place that was taken needs one `leave`."""
+        if self.inside >= self._concurrency:
+            return False
+        self.inside += 1
+        return True
+
     async def enter(self, left_s: float | None) -> None:
-        """Takes a place, waiting at most `left_s` seconds; each `enter` that returns needs one `leave`.
+        """Takes a place, waiting at most `left_s` seconds.
 
         QUEUE_FULL when too many wait already, DEADLINE_EXCEEDED when the time runs out first.
         """
-        if self.inside < self._concurrency:
-            self.inside += 1
+        if self.try_enter():
             return
         if len(self._waiting) >= self._queue:
             raise error("QUEUE_FULL", "the system has too many calls waiting; try again", retry_after_s=RETRY_AFTER_S)

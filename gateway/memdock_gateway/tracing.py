@@ -104,7 +104,8 @@ def open_traces(telemetry: Telemetry) -> Traces:
 
 def _unsampled() -> str:
     """A new trace that the next hops are asked not to record either."""
-    return f"00-{random.getrandbits(128):032x}-{random.getrandbits(64):016x}-00"
+    ids = f"{random.getrandbits(192):048x}"
+    return f"00-{ids[:32]}-{ids[32:]}-00"
 
 
 def _parent(trace_parent: str) -> SpanContext | None:

@@ -12,6 +12,7 @@ from memdock.errors import (
     UnauthenticatedError,
     error,
 )
+from memdock.retrying import as_one_erasure
 from memdock.service import Call, Method, Service
 from memdock_gateway.answers import check_answer, protocol_error
 from memdock_gateway.exchange import Exchange
@@ -43,8 +44,10 @@ class Upstream:
         """
         lane = self._flushes if method.name == "Flush" else self.lane
         onward = self._onward(call, exchange)
+        request = as_one_erasure(request)
         while True:
-            await self._enter(lane, onward, exchange)
+            if not lane.try_enter():
+                await self._wait(lane, onward, exchange)
             sent_s = time.perf_counter()
             try:
                 answer = await self._service.call(method, request, onward)
@@ -65,7 +68,7 @@ class Upstream:
         deadline = own if call.deadline is None else min(own, call.deadline)
         return Call(request_id=call.request_id, deadline=deadline, trace_parent=exchange.trace_parent)
 
-    async def _enter(self, lane: Lane, call: Call, exchange: Exchange) -> None:
+    async def _wait(self, lane: Lane, call: Call, exchange: Exchange) -> None:
         came_s = time.perf_counter()
         try:
             await lane.enter(call.left_s())

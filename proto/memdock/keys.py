@@ -156,4 +156,8 @@ def _proven(known: Iterable[Secret], secret: str) -> Secret | None:
 
 
 def _matches(patterns: Iterable[str], name: str) -> bool:
-    return any(name.startswith(pattern[:-1]) if pattern.endswith(ANY) else name == pattern for pattern in patterns)
+    # Asked several times a call: a loop costs a third of `any` over a generator.
+    for pattern in patterns:  # noqa: SIM110
+        if name.startswith(pattern[:-1]) if pattern.endswith(ANY) else name == pattern:
+            return True
+    return False

@@ -1,4 +1,4 @@
-"""What the gateway costs, with keys, metrics, logs and traces on: `python tests/bench/bench_gateway.py`.
+"""What the gateway costs, with keys, metrics, logs and traces on: `PYTHONPATH=tests python -m bench.bench_gateway`.
 
 Every figure is a ratio or a difference inside one run, the median of interleaved rounds: the machine's own speed moves
 by a factor of two, ratios by a tenth. Retrieve with ten memories of 200 characters. Exit code 1 when a cap is broken.
@@ -17,9 +17,9 @@ from pathlib import Path
 import grpc
 import grpc.aio
 import uvloop
-from gateway_parts import content_length, read_head
-from gateway_stack import Stack, running
 
+from bench.gateway_parts import content_length, read_head
+from bench.gateway_stack import Stack, running
 from memdock.service import METHODS
 
 Ask = Callable[[], Awaitable[object]]
@@ -66,7 +66,8 @@ async def calls_per_s(ask: Ask, calls: int) -> float:
 def grpc_asker(port: int, key: str) -> Ask:
     """Retrieve over gRPC, bytes to bytes."""
     body = RETRIEVE.request(system="fixed", space_id="bench", query="what was said?").SerializeToString()
-    call = grpc.aio.insecure_channel(f"127.0.0.1:{port}").unary_unary(RETRIEVE.grpc_path)
+    channel = grpc.aio.insecure_channel(f"127.0.0.1:{port}")
+    call: grpc.aio.UnaryUnaryMultiCallable[bytes, bytes] = channel.unary_unary(RETRIEVE.grpc_path)
     metadata = (("authorization", f"Bearer {key}"),)
     return lambda: call(body, metadata=metadata, timeout=30)
 
@@ -103,11 +104,6 @@ async def interleaved(
     return figures
 
 
-def median(rounds: list[dict[str, float]], figure: Callable[[dict[str, float]], float]) -> float:
-    """The median of a figure over the rounds."""
-    return statistics.median(figure(one) for one in rounds)
-
-
 async def measure(stack: Stack, options: Options) -> list[bool]:
     """Prints each comparison; tells which caps hold."""
     over_grpc = {"direct": stack.direct, "bare proxy": stack.proxy, "gateway": stack.gateway_grpc}
@@ -116,29 +112,30 @@ async def measure(stack: Stack, options: Options) -> list[bool]:
     asks = {name: grpc_asker(port, stack.key) for name, port in over_grpc.items()}
     asks["gateway over HTTP"] = await http_asker(stack.gateway_http, stack.key)
     for ask in asks.values():
-        await calls_per_s(ask, CALLERS * 10) if ask is not asks["gateway over HTTP"] else await p50_ms(ask, 200)
+        await p50_ms(ask, 200)
 
     alone = await interleaved(asks, p50_ms, options.rounds, options.calls)
-    print(f"\np50 at one caller, ms (medians of {options.rounds} rounds of {options.calls} calls)")
+    print(f"\np50 at one caller, ms, and what is added to the direct call ({options.rounds} rounds of {options.calls})")
     for name in asks:
-        added = "" if name == "direct" else f"   +{median(alone, lambda one, n=name: one[n] - one['direct']):.3f}"
-        print(f"  {name:<18} {median(alone, lambda one, n=name: one[n]):.3f}{added}")
+        whole_ms = statistics.median(one[name] for one in alone)
+        added_ms = statistics.median(one[name] - one["direct"] for one in alone)
+        print(f"  {name:<18} {whole_ms:.3f}  +{added_ms:.3f}")
 
-    crowd_asks = {name: ask for name, ask in asks.items() if name != "gateway over HTTP"}
-    crowd = await interleaved(crowd_asks, calls_per_s, options.crowd_rounds, options.crowd_calls)
-    print(f"\ncalls a second at {CALLERS} callers")
-    for name in crowd_asks:
-        print(f"  {name:<18} {median(crowd, lambda one, n=name: one[n]):,.0f}")
+    del asks["gateway over HTTP"]
+    crowd = await interleaved(asks, calls_per_s, options.crowd_rounds, options.crowd_calls)
+    print(f"\ncalls a second at {CALLERS} callers ({options.crowd_rounds} rounds of {options.crowd_calls})")
+    for name in asks:
+        print(f"  {name:<18} {statistics.median(one[name] for one in crowd):,.0f}")
 
     print("\ncaps")
-    added = median(alone, lambda one: (one["gateway"] - one["direct"]) / (one["bare proxy"] - one["direct"]))
-    over_http = median(alone, lambda one: one["gateway over HTTP"] - one["gateway"])
+    added = statistics.median((one["gateway"] - one["direct"]) / (one["bare proxy"] - one["direct"]) for one in alone)
+    over_http = statistics.median(one["gateway over HTTP"] - one["gateway"] for one in alone)
     held = [
         told("p50 added by the gateway over that of the bare proxy", added, "at most", MAX_ADDED_RATIO),
         told("p50 of the HTTP face over the gRPC face, ms", over_http, "at most", MAX_HTTP_ADDED_MS),
     ]
     if stack.nginx:
-        share = median(crowd, lambda one: one["gateway"] / one["nginx"])
+        share = statistics.median(one["gateway"] / one["nginx"] for one in crowd)
         held.append(told("throughput beside nginx grpc_pass", share, "at least", MIN_THROUGHPUT_RATIO))
     else:
         print("  throughput beside nginx grpc_pass: not measured, nginx is not installed")

@@ -52,14 +52,17 @@ class FixedSystem:
 async def run_proxy(upstream: str, port_file: Path) -> None:
     """Bytes in, bytes out, no thought."""
     channel = grpc.aio.insecure_channel(upstream)
-    calls = {method.grpc_path: channel.unary_unary(method.grpc_path) for method in METHODS.values()}
+    calls: dict[str, grpc.aio.UnaryUnaryMultiCallable[bytes, bytes]] = {
+        method.grpc_path: channel.unary_unary(method.grpc_path) for method in METHODS.values()
+    }
 
     class Forward(grpc.GenericRpcHandler):
-        def service(self, details: grpc.HandlerCallDetails) -> grpc.RpcMethodHandler:
-            call = calls[details.method]
+        def service(self, handler_call_details: grpc.HandlerCallDetails) -> "grpc.RpcMethodHandler[bytes, bytes]":
+            call = calls[handler_call_details.method]
 
-            async def forward(body: bytes, context: grpc.aio.ServicerContext) -> bytes:
-                return await call(body, timeout=context.time_remaining())
+            async def forward(body: bytes, context: "grpc.aio.ServicerContext[bytes, bytes]") -> bytes:
+                answer: bytes = await call(body, timeout=context.time_remaining())
+                return answer
 
             return grpc.unary_unary_rpc_method_handler(forward)
 

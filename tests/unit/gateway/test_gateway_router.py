@@ -289,10 +289,10 @@ async def test_nothing_is_erased_when_the_audit_cannot_be_written(tmp_path: Path
     assert service.seen == []
 
 
-async def test_an_erasure_that_happened_is_answered_even_when_its_second_line_is_lost(tmp_path):
+async def test_an_erasure_that_happened_is_answered_even_when_its_second_line_is_lost(tmp_path: Path) -> None:
     audit = Audit(tmp_path / "audit.jsonl")
 
-    async def erased():
+    async def erased() -> Any:
         audit.close()
         return pb.ResetResponse(erased_turns=3)
 
