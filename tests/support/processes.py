@@ -87,12 +87,6 @@ class Daemon:
         """What it wrote, all starts together."""
         return self.log_file.read_text(errors="replace") if self.log_file.exists() else ""
 
-    @property
-    def pid(self) -> int:
-        """The process that runs now."""
-        assert self._process is not None
-        return self._process.pid
-
     def start(self) -> None:
         """Starts it and waits until it serves."""
         self.launch()

@@ -1,6 +1,5 @@
 """The whole way as processes: a scripted model, two systems on one embedded PostgreSQL, the gateway with keys."""
 
-import json
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import dataclass
@@ -148,9 +147,3 @@ def _end_postgres(data: Path) -> None:
     """A server that outlived the adapters (a test has killed them) is not left behind."""
     with suppress(FileNotFoundError, ProcessLookupError):
         kill_process(int((data / "postgres" / "postmaster.pid").read_text().split("\n", 1)[0]))
-
-
-def records(log: str, event: str) -> list[dict[str, Any]]:
-    """The lines of a JSON log that tell of one event."""
-    lines = (line for line in log.splitlines() if line.startswith("{"))
-    return [record for record in map(json.loads, lines) if record.get("event") == event]
