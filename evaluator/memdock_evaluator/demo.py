@@ -2,16 +2,18 @@
 
 import shlex
 import shutil
-import signal
 import sys
-import threading
+import time
 import webbrowser
 from pathlib import Path
 
 import click
 
-from memdock_evaluator.run.command import run
-from memdock_evaluator.stack import StackError, local_stack
+from memdock_evaluator.interrupting import Notice, noticing
+from memdock_evaluator.results.finalise import MANIFEST
+from memdock_evaluator.run.command import carry_out
+from memdock_evaluator.run.settings import OWN, DataSource, RunSettings
+from memdock_evaluator.stack import LocalStack, StackError, local_stack
 
 _FOLDER = click.Path(path_type=Path, file_okay=False)
 
@@ -31,23 +33,42 @@ def demo(out: Path, work: Path, dialogues: tuple[str, ...]) -> None:
     WORK/embeddings.sqlite keeps the embeddings of the bundled texts (by a hash, without the texts) so that the next
     demo is quick. It is the one thing that outlives a demo beside OUT and WORK/demo.
     """
-    shutil.rmtree(work / "demo", ignore_errors=True)
-    shutil.rmtree(out, ignore_errors=True)
+    _clear(out)
     cache = work / "embeddings.sqlite"
     click.echo("starting rag-dense, rag-hybrid and the gateway ...")
     try:
-        with local_stack(work / "demo", embedding_cache=cache) as stack:
-            flags = ["--url", stack.grpc_url, "--key-file", str(stack.key_file)]
-            flags += [word for system in stack.systems for word in ("--system", system)]
-            flags += ["--baseline", "oracle", "--baseline", "refusal", "--data", "own", "--out", str(out)]
-            flags += [word for dialogue in dialogues for word in ("--dialogue", dialogue)]
-            click.echo(f"memdock-eval run {shlex.join(flags)}")
-            run.main(flags, prog_name="memdock-eval run", standalone_mode=False)
+        with noticing() as notice, local_stack(work / "demo", notice, fresh=True, embedding_cache=cache) as stack:
+            carry_out(_demo_settings(stack, out, dialogues))
     except StackError as error:
         raise click.ClickException(str(error)) from error
+    except KeyboardInterrupt as error:
+        raise click.ClickException("interrupted; what was started has ended") from error
     click.echo(f"kept: {cache} (embeddings by hash, for the next demo), {work / 'demo'} (data and logs of this one)")
     if sys.stdout.isatty():
         webbrowser.open((out / "report.html").resolve().as_uri())
+
+
+def _clear(out: Path) -> None:
+    """Removes an earlier run's results, and nothing that is something else."""
+    if not out.exists() or not any(out.iterdir()):
+        return
+    if not (out / MANIFEST).is_file():
+        raise click.UsageError(f"--out {out} holds something else than a run: give an empty folder or a new one")
+    shutil.rmtree(out)
+
+
+def _demo_settings(stack: LocalStack, out: Path, dialogues: tuple[str, ...]) -> RunSettings:
+    """Of the flags alone: no variable of the environment changes a demo."""
+    return RunSettings(
+        url=stack.grpc_url,
+        key=stack.key_file.read_text().strip(),
+        systems=stack.systems,
+        baselines=("oracle", "refusal"),
+        data=(DataSource(path=OWN),),
+        dialogues=dialogues,
+        out=str(out),
+        command=("memdock-eval", *sys.argv[1:]),
+    )
 
 
 @click.command("stack")
@@ -63,17 +84,21 @@ def stack(work: Path, grpc: str, http: str) -> None:
       . .memdock/stack/env
       memdock ping
     """
-    stop = threading.Event()
-    for name in (signal.SIGINT, signal.SIGTERM):
-        signal.signal(name, lambda *_: stop.set())
     try:
-        with local_stack(work, grpc=grpc, http=http) as running:
+        with noticing() as notice, local_stack(work, notice, grpc=grpc, http=http) as running:
             write_environment(work / "env", running.grpc_url, running.http_url, running.key_file)
             click.echo(f"ready: {running.grpc_url} and {running.http_url}, systems {', '.join(running.systems)}")
             click.echo(f"in another shell: . {work / 'env'}")
-            stop.wait()
+            _wait_for(notice)
     except StackError as error:
         raise click.ClickException(str(error)) from error
+    except KeyboardInterrupt as error:
+        raise click.ClickException("interrupted while starting; what was started has ended") from error
+
+
+def _wait_for(notice: Notice) -> None:
+    while not notice.given:
+        time.sleep(0.1)
 
 
 def write_environment(path: Path, grpc_url: str, http_url: str, key_file: Path) -> None:

@@ -3,6 +3,7 @@
 Each part is started by the same console command that a user types; they find each other by their port files.
 """
 
+import fcntl
 import json
 import os
 import shutil
@@ -18,8 +19,11 @@ from urllib.request import urlopen
 
 import yaml
 
+from memdock_evaluator.interrupting import Notice
+
 START_S = 120.0
-STOP_S = 20.0
+STOP_S = 60.0
+"""An adapter drains for up to 25 s and then stops its PostgreSQL; one that is killed instead leaves that running."""
 
 
 class StackError(Exception):
@@ -53,7 +57,9 @@ REFERENCE_SYSTEMS = (
 @contextmanager
 def local_stack(
     folder: Path,
+    notice: Notice,
     *,
+    fresh: bool = False,
     systems: Sequence[ReferenceSystem] = REFERENCE_SYSTEMS,
     embedding_cache: Path | None = None,
     grpc: str = "127.0.0.1:0",
@@ -61,18 +67,23 @@ def local_stack(
 ) -> Iterator[LocalStack]:
     """Starts the stack with its data, configuration, keys and logs in `folder`, and ends it with the block.
 
-    `embedding_cache`: a file that outlives the stack, so that a text is embedded once. `grpc`, `http`: where the
-    gateway listens. Raises `StackError`.
+    `fresh`: what an earlier stack left in `folder` is removed first. `embedding_cache`: a file that outlives the stack,
+    so that a text is embedded once. `grpc`, `http`: where the gateway listens. Raises `StackError`, and
+    `KeyboardInterrupt` where `notice` is given while it starts. Signals must give notice (`noticing`) and interrupt
+    nothing, or what was just started may be left running.
     """
-    folder.mkdir(parents=True, exist_ok=True)
-    with ExitStack() as parts:
-        embedder = parts.enter_context(_embedder(folder, embedding_cache))
+    with _alone_in(folder), ExitStack() as parts:
+        if fresh:
+            shutil.rmtree(folder, ignore_errors=True)
+        folder.mkdir(parents=True, exist_ok=True)
+        starts = _Starts(folder=folder, notice=notice)
+        embedder = parts.enter_context(_embedder(starts, embedding_cache))
         addresses = {
-            system.name: parts.enter_context(_reference_memory(folder, system, embedder)) for system in systems
+            system.name: parts.enter_context(_reference_memory(starts, system, embedder)) for system in systems
         }
         key_file = _write_gateway_files(folder, addresses, grpc, http)
         ports = parts.enter_context(
-            _process("gateway", "memdock-gateway", ["serve", "--config", str(folder / "gateway.yaml")], folder)
+            starts.process("gateway", "memdock-gateway", ["serve", "--config", str(folder / "gateway.yaml")])
         )
         yield LocalStack(
             grpc_url=f"grpc://127.0.0.1:{ports['grpc']}",
@@ -83,10 +94,67 @@ def local_stack(
 
 
 @contextmanager
-def _embedder(folder: Path, cache: Path | None) -> Iterator[str]:
+def _alone_in(folder: Path) -> Iterator[None]:
+    """Keeps a second stack out of a folder; the lock is a file beside it, which outlives the folder."""
+    lock_file = folder.with_name(f".{folder.name}.lock")
+    try:
+        lock_file.parent.mkdir(parents=True, exist_ok=True)
+        lock = lock_file.open("w")
+    except OSError as error:
+        raise StackError(f"{lock_file.parent} cannot be written to ({error.strerror}): give another --work") from error
+    with lock:
+        try:
+            fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError as error:
+            raise StackError(f"another stack runs in {folder}: end it, or give another --work") from error
+        yield
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Starts:
+    """Starts the parts of a stack."""
+
+    folder: Path
+    notice: Notice
+
+    @contextmanager
+    def process(self, name: str, command: str, flags: Sequence[str]) -> Iterator[dict[str, int]]:
+        """Runs a command until the block ends; gives the ports that it is bound to."""
+        log, port_file = self.folder / f"{name}.log", self.folder / f"{name}.ports.json"
+        port_file.unlink(missing_ok=True)
+        self.notice.heed()
+        with log.open("ab") as output:
+            process = subprocess.Popen(  # noqa: S603 - our own commands
+                [find_command(command), *flags, "--port-file", str(port_file)],
+                stdin=subprocess.DEVNULL,
+                stdout=output,
+                stderr=subprocess.STDOUT,
+                env=clean_environment(),
+                start_new_session=True,  # a signal of the terminal reaches us alone; we stop the parts in order
+            )
+        try:
+            yield self._ports(process, port_file, name, log)
+        finally:
+            _stop(process)
+
+    def _ports(self, process: "subprocess.Popen[bytes]", port_file: Path, name: str, log: Path) -> dict[str, int]:
+        until = time.monotonic() + START_S
+        while time.monotonic() < until:
+            if port_file.exists():
+                ports: dict[str, int] = json.loads(port_file.read_text())
+                return ports
+            if process.poll() is not None:
+                raise StackError(f"{name} ended while starting: {_last_line(log)} (the whole log: {log})")
+            self.notice.heed()
+            time.sleep(0.05)
+        raise StackError(f"{name} did not start within {START_S:.0f} s (its log: {log})")
+
+
+@contextmanager
+def _embedder(starts: _Starts, cache: Path | None) -> Iterator[str]:
     """One embedder for all systems, so that a text which two of them store is embedded once."""
     flags = ["serve", "--listen", "127.0.0.1:0", *(["--cache", str(cache)] if cache else [])]
-    with _process("embedder", "memdock-embedder", flags, folder) as ports:
+    with starts.process("embedder", "memdock-embedder", flags) as ports:
         url = f"http://127.0.0.1:{ports['http']}/v1"
         with urlopen(f"{url}/models", timeout=START_S) as answer:  # noqa: S310 - our own process
             (model,) = json.load(answer)["data"]
@@ -94,31 +162,11 @@ def _embedder(folder: Path, cache: Path | None) -> Iterator[str]:
 
 
 @contextmanager
-def _reference_memory(folder: Path, system: ReferenceSystem, embedder: str) -> Iterator[str]:
-    flags = ["serve", "--system", system.name, "--fusion", system.fusion, "--data", str(folder / "postgres")]
+def _reference_memory(starts: _Starts, system: ReferenceSystem, embedder: str) -> Iterator[str]:
+    flags = ["serve", "--system", system.name, "--fusion", system.fusion, "--data", str(starts.folder / "postgres")]
     flags += ["--embedder", embedder, "--grpc", "127.0.0.1:0", "--http", "127.0.0.1:0"]
-    with _process(system.name, "memdock-pgvector", flags, folder) as ports:
+    with starts.process(system.name, "memdock-pgvector", flags) as ports:
         yield f"grpc://127.0.0.1:{ports['grpc']}"
-
-
-@contextmanager
-def _process(name: str, command: str, flags: Sequence[str], folder: Path) -> Iterator[dict[str, int]]:
-    """Runs a command until the block ends; gives the ports that it is bound to."""
-    log, port_file = folder / f"{name}.log", folder / f"{name}.ports.json"
-    port_file.unlink(missing_ok=True)
-    with log.open("ab") as output:
-        process = subprocess.Popen(  # noqa: S603 - our own commands
-            [find_command(command), *flags, "--port-file", str(port_file)],
-            stdin=subprocess.DEVNULL,
-            stdout=output,
-            stderr=subprocess.STDOUT,
-            env=clean_environment(),
-            start_new_session=True,  # an interrupt at the terminal reaches us alone; we stop the parts in order
-        )
-    try:
-        yield _wait_for_ports(process, port_file, name, log)
-    finally:
-        _stop(process)
 
 
 def find_command(command: str) -> str:
@@ -133,18 +181,6 @@ def find_command(command: str) -> str:
 def clean_environment() -> dict[str, str]:
     """Our environment without the settings of other deployables."""
     return {name: value for name, value in os.environ.items() if not name.startswith("MEMDOCK_")}
-
-
-def _wait_for_ports(process: "subprocess.Popen[bytes]", port_file: Path, name: str, log: Path) -> dict[str, int]:
-    until = time.monotonic() + START_S
-    while time.monotonic() < until:
-        if port_file.exists():
-            ports: dict[str, int] = json.loads(port_file.read_text())
-            return ports
-        if process.poll() is not None:
-            raise StackError(f"{name} ended while starting: {_last_line(log)} (the whole log: {log})")
-        time.sleep(0.05)
-    raise StackError(f"{name} did not start within {START_S:.0f} s (its log: {log})")
 
 
 def _last_line(log: Path) -> str:
@@ -176,6 +212,9 @@ def _write_gateway_files(folder: Path, addresses: dict[str, str], grpc: str, htt
 
 
 def _run(command: Sequence[str]) -> None:
-    done = subprocess.run(command, env=clean_environment(), capture_output=True, text=True, check=False)  # noqa: S603
+    done = subprocess.run(  # noqa: S603 - our own commands
+        command, env=clean_environment(), capture_output=True, text=True, check=False, start_new_session=True
+    )
     if done.returncode:
-        raise StackError(f"{Path(command[0]).name} {command[1]} failed: {done.stderr.strip()}")
+        last = (done.stderr.strip().splitlines() or ["it does not say why"])[-1]
+        raise StackError(f"{Path(command[0]).name} {command[1]} failed: {last.removeprefix('Error: ')}")

@@ -7,7 +7,6 @@ import asyncio
 import contextlib
 import hmac
 import json
-import logging
 import os
 import signal
 import sys
@@ -17,7 +16,6 @@ from pathlib import Path
 from types import TracebackType
 from typing import Any, Self
 
-import orjson
 import structlog
 
 from memdock.engine import Ledgered
@@ -27,6 +25,7 @@ from memdock.face_grpc import grpc_server
 from memdock.face_http import HttpFace
 from memdock.http_server import HttpServer
 from memdock.ledger import Ledger
+from memdock.log import set_up_logs
 from memdock.service import Call, Method
 from memdock.system import System
 from memdock.tls import Tls
@@ -76,11 +75,13 @@ class Server:
         async with contextlib.AsyncExitStack() as ends:
             await self._ledgered.start()
             ends.push_async_callback(self._ledgered.close)
-            self.ports = await self._open_faces(ends)
-            ends.push_async_callback(self._ledgered.drain, self._options.drain_s)
+            try:
+                self.ports = await self._open_faces(ends)
+                if self._options.port_file is not None:
+                    _write_whole(self._options.port_file, json.dumps(self.ports))
+            finally:  # also when it fails: old work has begun already
+                ends.push_async_callback(self._ledgered.drain, self._options.drain_s)
             self._ends = ends.pop_all()
-        if self._options.port_file is not None:
-            _write_whole(self._options.port_file, json.dumps(self.ports))
         _log.info("serving", **self.ports)
 
     async def stop(self) -> None:
@@ -128,7 +129,7 @@ def run(serving: Coroutine[Any, Any, None]) -> None:
 
     What a user must know is one sentence and exit code 1.
     """
-    _set_up_logs()
+    set_up_logs(sys.stderr.buffer)
     try:
         import uvloop
     except ImportError:
@@ -137,9 +138,19 @@ def run(serving: Coroutine[Any, Any, None]) -> None:
         loop_factory = uvloop.new_event_loop
     try:
         with asyncio.Runner(loop_factory=loop_factory) as runner:
-            runner.run(serving)
+            runner.run(_cancelled_by_signals(serving))
+    except (asyncio.CancelledError, KeyboardInterrupt):
+        sys.exit("stopped while starting")
     except (MemdockError, OSError, ValueError) as problem:
         sys.exit(f"cannot serve: {getattr(problem, 'message', problem)}")
+
+
+async def _cancelled_by_signals(serving: Coroutine[Any, Any, None]) -> None:
+    task = asyncio.current_task()
+    assert task is not None
+    for number in (signal.SIGTERM, signal.SIGINT):  # `serve` puts its own in their place
+        asyncio.get_running_loop().add_signal_handler(number, task.cancel)
+    await serving
 
 
 def require_token(token: str) -> Admit:
@@ -158,19 +169,6 @@ def _end(ending: asyncio.Event) -> None:
     if ending.is_set():
         os._exit(1)
     ending.set()
-
-
-def _set_up_logs() -> None:
-    structlog.configure(
-        processors=[
-            structlog.processors.add_log_level,
-            structlog.processors.TimeStamper(fmt="iso", utc=True),
-            structlog.processors.JSONRenderer(serializer=orjson.dumps),
-        ],
-        wrapper_class=structlog.make_filtering_bound_logger(logging.INFO),
-        logger_factory=structlog.BytesLoggerFactory(sys.stderr.buffer),
-        cache_logger_on_first_use=True,
-    )
 
 
 def _write_whole(path: Path, text: str) -> None:

@@ -62,7 +62,12 @@ class EmbeddedPostgres:
 
     async def start(self) -> None:
         """Makes the folder where it is missing, joins or starts the server; from then on starts it again if it dies."""
-        await asyncio.to_thread(self._join)
+        joining = asyncio.create_task(asyncio.to_thread(self._join))
+        try:
+            await asyncio.shield(joining)
+        except asyncio.CancelledError:
+            await asyncio.gather(joining, return_exceptions=True)  # or `stop` would find nothing to stop yet
+            raise
         self._watch = asyncio.create_task(self._keep())
 
     async def stop(self) -> None:

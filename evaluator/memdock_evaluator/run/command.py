@@ -13,12 +13,12 @@ from memdock_evaluator.answer.endpoint import ModelEndpoint, ModelSettings
 from memdock_evaluator.answer.prompts import PromptError
 from memdock_evaluator.dataset import DatasetError
 from memdock_evaluator.faults import RunStoppedError
+from memdock_evaluator.interrupting import run_until_told
 from memdock_evaluator.report.report import write_report
 from memdock_evaluator.results.folder import FolderError
 from memdock_evaluator.results.manifest import ManifestError
 from memdock_evaluator.results.parts import PartError
 from memdock_evaluator.run.evaluation import RunEnd, evaluate
-from memdock_evaluator.run.interrupting import run_until_told
 from memdock_evaluator.run.options import how_options, model_options, pace_options, what_options
 from memdock_evaluator.run.settings import OWN, DataSource, RunSettings, SettingsError
 from memdock_evaluator.summary import print_summary, write_summary
@@ -61,13 +61,22 @@ def run(context: click.Context, /, **given: Any) -> None:
     _refuse_unknown_variables(context)
     try:
         settings = _settings(given)
+    except SettingsError as error:
+        raise click.UsageError(str(error)) from error
+    try:
+        carry_out(settings)
+    except KeyboardInterrupt as error:
+        raise click.ClickException(f"interrupted; {_AGAIN}") from error
+
+
+def carry_out(settings: RunSettings) -> None:
+    """Runs it, writes and prints its figures; an error as click shows it, and `KeyboardInterrupt` by a signal."""
+    try:
         end = run_until_told(evaluate(settings, Console(stderr=True)))
     except (SettingsError, PromptError, ManifestError) as error:
         raise click.UsageError(str(error)) from error
     except (DatasetError, FolderError, PartError, RunStoppedError) as error:
         raise click.ClickException(str(error)) from error
-    except KeyboardInterrupt as error:
-        raise click.ClickException(f"interrupted; {_AGAIN}") from error
     _tell(end, settings.out)
 
 

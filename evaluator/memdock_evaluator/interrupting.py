@@ -1,0 +1,68 @@
+"""Ends that are asked for: Ctrl-C, SIGTERM and a closed terminal end a command at a place where that is safe."""
+
+import asyncio
+import signal
+import threading
+from collections.abc import Callable, Coroutine, Iterator
+from contextlib import contextmanager
+from typing import Any, TypeVar
+
+ResultT = TypeVar("ResultT")
+
+_SIGNALS = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
+
+
+class Notice:
+    """Whether this process was told to end."""
+
+    def __init__(self) -> None:
+        self.given = False
+
+    def give(self) -> None:
+        """Tells it."""
+        self.given = True
+
+    def heed(self) -> None:
+        """Raises `KeyboardInterrupt` where it was told."""
+        if self.given:
+            raise KeyboardInterrupt
+
+
+@contextmanager
+def noticing() -> Iterator[Notice]:
+    """Inside, a signal interrupts nothing: it gives notice, which whoever can end in order looks at."""
+    notice = Notice()
+    with _on_signals(notice.give):
+        yield notice
+
+
+def run_until_told(work: Coroutine[Any, Any, ResultT]) -> ResultT:
+    """`asyncio.run`, with `work` cancelled by a signal; then raises `KeyboardInterrupt`."""
+
+    async def cancellable() -> ResultT:
+        loop, task = asyncio.get_running_loop(), asyncio.current_task()
+        assert task is not None
+        with _on_signals(lambda: loop.call_soon_threadsafe(task.cancel)):
+            return await work
+
+    try:
+        return asyncio.run(cancellable())
+    except asyncio.CancelledError as error:
+        raise KeyboardInterrupt from error
+
+
+@contextmanager
+def _on_signals(act: Callable[[], object]) -> Iterator[None]:
+    """Not on other threads, which get no signals, and not for a signal that is ignored, as `nohup` has it."""
+    if threading.current_thread() is not threading.main_thread():
+        yield
+        return
+    before = {number: signal.getsignal(number) for number in _SIGNALS}
+    heard = {number: handler for number, handler in before.items() if handler is not signal.SIG_IGN}
+    for number in heard:
+        signal.signal(number, lambda *_: act())
+    try:
+        yield
+    finally:
+        for number, handler in heard.items():
+            signal.signal(number, handler)
