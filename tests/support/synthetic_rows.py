@@ -156,10 +156,11 @@ def _dialogue(system: str, language: str, dialogue: int, sentence: str) -> Itera
 
 def _failed(row: Row, index: int) -> Row:
     nothing: dict[str, Any] = {"answer": None, "verdict": None, "correct": None, "f1": None, "memories": ()}
-    unmeasured: dict[str, Any] = dict.fromkeys(MEASURES)
     if index == 0:
-        return replace(row, outcome=Outcome.SYSTEM_ERROR, reason="INTERNAL", detail="gone", **nothing, **unmeasured)
+        not_found: dict[str, Any] = dict.fromkeys(MEASURES, 0.0)
+        return replace(row, outcome=Outcome.SYSTEM_ERROR, reason="INTERNAL", detail="gone", **nothing, **not_found)
     if index == 1:
+        unmeasured: dict[str, Any] = dict.fromkeys(MEASURES)
         return replace(row, outcome=Outcome.INFRASTRUCTURE_ERROR, reason="deadline", **nothing, **unmeasured)
     if index == 2:
         return replace(row, verdict=None, correct=None, judge_note="no verdict in the reply")

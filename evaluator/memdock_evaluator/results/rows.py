@@ -67,8 +67,9 @@ class Row:
 
     `correct` is `None` where the question is unscored (refused, an infrastructure error, or a verdict that could not
     be read: then `judge_note` says why). `verdict` is a label of the 0-3 rubric, not a scale: never average it. A
-    retrieval figure is `None` where the evidence is unknown, the question an abstention, or nothing was retrieved
-    because an error came first, or the system names no sources. `memories` of the full-context baseline are left out.
+    retrieval figure is `None` where the evidence is unknown, the question an abstention, the memories name no sources,
+    or the infrastructure failed first; it is 0 where the system itself failed. `memories` of the full-context baseline
+    are left out.
     Tokens are those of the calls that led to this row; `context_tokens` are always estimated as a quarter of the bytes
     of UTF-8, the others where an endpoint reports none (then `tokens_estimated`).
     """

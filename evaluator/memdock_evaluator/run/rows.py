@@ -59,7 +59,9 @@ class RowMaker:
         )
 
     def _scores(self, question: Question, recalled: Recalled) -> dict[str, Any]:
-        if not self.scores_retrieval or question.abstention or recalled.blame is not None:
+        """A system's own error is as good as finding nothing: crashing on hard questions must not pay here either."""
+        failed = recalled.blame is not None and recalled.blame.outcome is not Outcome.SYSTEM_ERROR
+        if not self.scores_retrieval or question.abstention or failed:
             return {}
         sources = [[(source.session_id, source.turn_id) for source in memory.sources] for memory in recalled.memories]
         scores = retrieval_scores(sources, question.evidence_sessions, question.evidence_turns, self.k)

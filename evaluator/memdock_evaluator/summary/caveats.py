@@ -147,6 +147,14 @@ def _retrieval(systems: Systems) -> Sentences:
             f"No retrieval figures for {', '.join(silent)}: no evidence is known, or the memories do not say which "
             "turns they come from.",
         )
+    for name, language, found in each(systems):
+        if 0 < found["n_retrieval"] < found["n_evidence"]:
+            yield (
+                "retrieval",
+                f"{name} ({language}): retrieval figures are over {found['n_retrieval']} of {found['n_evidence']} "
+                "questions with known evidence; the others failed for want of infrastructure, or their memories do not "
+                "say which turns they come from.",
+            )
 
 
 def _data(manifest: Manifest) -> Sentences:

@@ -16,14 +16,15 @@ Value = Callable[[Row], float | None]
 
 def figures(rows: Sequence[Row]) -> Figures:
     """The scores of `rows`, at least one."""
-    scores, f1 = _by_dialogue(rows, score), _flat(_by_dialogue(rows, _f1))
+    scores, f1 = _by_dialogue(rows, score), _values(rows, _f1)
     flat = _flat(scores)
     accuracy = _mean(flat)
     targets = [row for row in rows if not _is_deletion(row)] or rows
-    recall = _retrieval(targets, lambda row: row.recall_sessions)
+    recall = _values(targets, lambda row: row.recall_sessions)
     return Figures(
         n_questions=len(_questions(rows)),
         n_scored=len(flat),
+        n_evidence=len(_questions(row for row in targets if row.evidence_sessions and not row.abstention)),
         n_retrieval=len(recall),
         coverage=sum(score(row) is not None for row in rows) / len(rows),
         judge_accuracy=accuracy,
@@ -33,11 +34,11 @@ def figures(rows: Sequence[Row]) -> Figures:
         f1=_mean(f1),
         f1_se=mean_se(f1),
         recall_at_k=_mean(recall),
-        recall_turns_at_k=_mean(_retrieval(targets, lambda row: row.recall_turns)),
-        mrr=_mean(_retrieval(targets, lambda row: row.mrr_sessions)),
-        mrr_turns=_mean(_retrieval(targets, lambda row: row.mrr_turns)),
-        ndcg=_mean(_retrieval(targets, lambda row: row.ndcg_sessions)),
-        ndcg_turns=_mean(_retrieval(targets, lambda row: row.ndcg_turns)),
+        recall_turns_at_k=_mean(_values(targets, lambda row: row.recall_turns)),
+        mrr=_mean(_values(targets, lambda row: row.mrr_sessions)),
+        mrr_turns=_mean(_values(targets, lambda row: row.mrr_turns)),
+        ndcg=_mean(_values(targets, lambda row: row.ndcg_sessions)),
+        ndcg_turns=_mean(_values(targets, lambda row: row.ndcg_turns)),
     )
 
 
@@ -46,8 +47,8 @@ def delete_info(rows: Iterable[Row]) -> DeleteInfo:
     deletions = [row for row in rows if _is_deletion(row)]
     return DeleteInfo(
         n_questions=len(_questions(deletions)),
-        recall_at_k=_mean(_retrieval(deletions, lambda row: row.recall_sessions)),
-        recall_turns_at_k=_mean(_retrieval(deletions, lambda row: row.recall_turns)),
+        recall_at_k=_mean(_values(deletions, lambda row: row.recall_sessions)),
+        recall_turns_at_k=_mean(_values(deletions, lambda row: row.recall_turns)),
     )
 
 
@@ -64,16 +65,9 @@ def _f1(row: Row) -> float | None:
     return 0.0 if row.outcome is Outcome.SYSTEM_ERROR else row.f1
 
 
-def _retrieval(rows: Sequence[Row], value: Value) -> list[float]:
-    """One value a question. A system error retrieved nothing, but only where the system is known to name sources."""
-    if all(value(row) is None for row in rows):
-        return []
-
-    def counted(row: Row) -> float | None:
-        failed = row.outcome is Outcome.SYSTEM_ERROR and row.evidence_sessions and not row.abstention
-        return 0.0 if failed and value(row) is None else value(row)
-
-    return _flat(_by_dialogue(rows, counted))
+def _values(rows: Sequence[Row], value: Value) -> list[float]:
+    """One value a question that has any."""
+    return _flat(_by_dialogue(rows, value))
 
 
 def _is_deletion(row: Row) -> bool:
@@ -110,6 +104,6 @@ def _interval(scores: Mapping[str, Sequence[float]]) -> IntervalFigures | None:
 
 
 def _bounds(rows: Sequence[Row]) -> Bounds:
-    low = _flat(_by_dialogue(rows, lambda row: score(row) or 0.0))
-    high = _flat(_by_dialogue(rows, lambda row: 1.0 if score(row) is None else score(row)))
+    low = _values(rows, lambda row: score(row) or 0.0)
+    high = _values(rows, lambda row: 1.0 if score(row) is None else score(row))
     return Bounds(low=fmean(low), high=fmean(high))

@@ -24,15 +24,17 @@ class Figures(TypedDict):
     """The scores of some questions: of one system in one language, or of one slice of them.
 
     A question asked several times counts once, by the mean of its repeats. An error of the system's counts as wrong,
-    as F1 0 and, where the system's memories name their sources, as nothing retrieved. Retrieval leaves out abstentions,
-    questions without known evidence, and DeleteInfo unless there is nothing else. `recall_at_k`, `mrr` and `ndcg` go
-    by session.
+    as F1 0 and, where the system says that it names its sources, as nothing retrieved. Retrieval leaves out
+    abstentions, questions without known evidence, and DeleteInfo unless there is nothing else. `recall_at_k`, `mrr` and
+    `ndcg` go by session.
     """
 
     n_questions: int
     n_scored: int
+    n_evidence: int
+    """Questions that the retrieval scores by session should be over."""
     n_retrieval: int
-    """Questions that the retrieval scores by session are over."""
+    """Questions that they are over; fewer where the infrastructure failed or memories name no sources."""
     coverage: float
     """Share of the questions asked (repeats counted) that have a score."""
     judge_accuracy: float | None
@@ -69,7 +71,9 @@ class Latency(TypedDict):
 
 
 class Tokens(TypedDict):
-    """Sums over all questions, `context_mean` a question asked. `estimated`: some are characters divided by four."""
+    """Sums over all questions, `context_mean` a question asked. `estimated`: some are a quarter of the bytes of UTF-8,
+    as the context always is.
+    """
 
     context_mean: float
     answer_input: int

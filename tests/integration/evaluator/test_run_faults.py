@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from memdock.errors import error
-from memdock.types import Limits, TurnError, TurnState
+from memdock.types import Feature, Limits, TurnError, TurnState
 from memdock_evaluator.answer.endpoint import ModelEndpoint, ModelSettings
 from memdock_evaluator.faults import RunStoppedError, turn_failed_by_infrastructure
 from memdock_evaluator.results.rows import Outcome
@@ -15,7 +15,7 @@ from memdock_evaluator.run.settings import SettingsError
 from support.evaluation import ran, row_of, rows, served_url, session, settings, write_data
 from support.model_server import ModelServer, serve_models
 from support.served import until
-from support.toys import ToySystem
+from support.toys import ToySystem, without
 
 
 @pytest.mark.parametrize(
@@ -45,12 +45,29 @@ async def test_an_error_of_retrieve_is_the_systems_or_the_infrastructures(
         end, _ = await ran(settings(data, out, url=url, systems=("toy",), patience_s=0.0))
     hit = row_of(out, "q3")
     assert (hit.outcome, hit.reason, hit.detail, hit.correct) == (outcome, reason, "the toy was told to", correct)
-    assert (hit.answer, hit.recall_turns, hit.memories) == (None, None, ())
+    assert (hit.answer, hit.memories) == (None, ())
+    nothing_found = 0.0 if outcome is Outcome.SYSTEM_ERROR else None
+    assert (hit.recall_turns, hit.recall_sessions, hit.ndcg_turns) == (nothing_found,) * 3
     assert row_of(out, "q0").correct, "its neighbours are untouched"
     assert len(rows(out)) == 4, "the denominator does not shrink"
     assert end.complete == (outcome is Outcome.SYSTEM_ERROR)
     coverage = end.manifest.totals["toy"].coverage
     assert (coverage.expected, coverage.scored) == (4, 3 + (correct is not None))
+
+
+async def test_a_system_that_always_fails_found_nothing_where_it_names_sources_and_only_by_known_evidence(
+    tmp_path: Path,
+) -> None:
+    class Broken(ToySystem):
+        async def retrieve(self, space: str, query: Any) -> Any:
+            raise error("INTERNAL", "the toy was told to")
+
+    data = write_data(tmp_path / "d.jsonl", dialogues=("0",))
+    for name, toy, found in (("names", Broken(), 0.0), ("silent", Broken(features=without(Feature.SOURCES)), None)):
+        async with served_url(toy, tmp_path / f"toy-{name}") as url:
+            await ran(settings(data, tmp_path / name, url=url, systems=("toy",)))
+        assert row_of(tmp_path / name, "q0").recall_turns == found
+        assert row_of(tmp_path / name, "q2").recall_turns is None, "its evidence is not known"
 
 
 async def test_a_failed_turn_is_sent_once_more(tmp_path: Path) -> None:

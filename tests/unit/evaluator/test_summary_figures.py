@@ -98,7 +98,8 @@ def test_a_refusal_by_a_provider_is_no_score() -> None:
 
 
 def test_crashing_on_hard_questions_does_not_pay() -> None:
-    crashed = a_row(question_id="q1", outcome=Outcome.SYSTEM_ERROR, **ERROR, **NOT_RETRIEVED)
+    nothing = dict.fromkeys(NOT_RETRIEVED, 0.0)
+    crashed = a_row(question_id="q1", outcome=Outcome.SYSTEM_ERROR, **ERROR, **nothing)
     found = figures([a_row(), crashed])
     assert found["judge_accuracy"] == found["f1"] == found["recall_at_k"] == found["ndcg_turns"] == 0.5
 
@@ -107,6 +108,16 @@ def test_a_system_that_names_no_sources_has_no_recall_even_when_it_fails() -> No
     silent = a_row(**NOT_RETRIEVED)
     crashed = a_row(question_id="q1", outcome=Outcome.SYSTEM_ERROR, **ERROR, **NOT_RETRIEVED)
     assert figures([silent, crashed])["recall_at_k"] is None
+
+
+def test_questions_whose_retrieval_cannot_be_scored_are_told() -> None:
+    silent = a_row(question_id="q1", **NOT_RETRIEVED)
+    rows = [a_row(), silent, a_row(question_id="q2", abstention=True, **NOT_RETRIEVED)]
+    summary = summarise(rows, [], a_manifest())
+    found = summary["systems"]["rag-dense"]["languages"]["en"]
+    assert (found["n_evidence"], found["n_retrieval"]) == (2, 1)
+    (sentence,) = [caveat["text"] for caveat in summary["caveats"] if caveat["about"] == "retrieval"]
+    assert sentence.startswith("rag-dense (en): retrieval figures are over 1 of 2 questions with known evidence;")
 
 
 def test_repeats_of_a_question_count_once() -> None:
