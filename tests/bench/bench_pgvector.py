@@ -1,4 +1,4 @@
-"""What the reference memory costs beside bare PostgreSQL: `python tests/bench/bench_pgvector.py`.
+"""What the reference memory costs beside bare PostgreSQL: `PYTHONPATH=tests python -m bench.bench_pgvector`.
 
 Store: 20,000 ready vectors through the store function beside a raw binary COPY of the same vectors, without index and
 ledger; beside it, without a cap, the store with terms (hybrid) and the whole AddTurns path. Retrieve: its time in the
@@ -16,7 +16,8 @@ from dataclasses import replace
 
 import structlog
 import uvloop
-from pgvector_parts import (
+
+from bench.pgvector_parts import (
     DIMENSION,
     MODEL,
     ReadyEmbedder,
@@ -30,7 +31,6 @@ from pgvector_parts import (
     ready_chunks,
     real_texts,
 )
-
 from memdock import usage
 from memdock.client import connect_async
 from memdock.server import ServeOptions, Server
