@@ -17,8 +17,8 @@ COMMANDS: Mapping[str, tuple[str, str]] = MappingProxyType(
         ),
         "stack": ("memdock_evaluator.demo:stack", "Run the reference memory behind the gateway until Ctrl-C."),
         "run": ("memdock_evaluator.run.command:run", "Evaluate memory systems on conversations."),
-        "report": ("memdock_evaluator.report_command:report", "Write summary.json and report.html of a run anew."),
-        "dataset": ("memdock_evaluator.dataset.cli:dataset", "Look into data files, check and convert them."),
+        "report": ("memdock_evaluator.report.command:report", "Write summary.json and report.html of a run anew."),
+        "dataset": ("memdock_evaluator.dataset.command:dataset", "Look into data files, check and convert them."),
     }
 )
 """Name -> where the command is, and a line on it."""

@@ -12,7 +12,7 @@ from memdock_evaluator.report.tables import result_bars, slice_table, stages
 from memdock_evaluator.results.manifest import Manifest
 from memdock_evaluator.results.rows import Row
 from memdock_evaluator.summary.caveats import FEW_QUESTIONS
-from memdock_evaluator.summary.order import display_name, languages, systems_in_order
+from memdock_evaluator.summary.ranking import display_name, languages_of, systems_in_order
 from memdock_evaluator.summary.shape import Caveat, Summary
 
 _LANGUAGES = {"ru": "Russian", "en": "English"}
@@ -43,7 +43,7 @@ def render(summary: Summary, rows: Sequence[Row], manifest: Manifest) -> str:
         summary=summary,
         manifest=manifest,
         plan=manifest.plan,
-        languages=languages(summary),
+        languages=languages_of(summary["systems"]),
         systems_in_order=systems_in_order,
         slices=table,
         baselines={system.name for system in manifest.plan.systems if system.baseline},

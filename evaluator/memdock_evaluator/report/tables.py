@@ -9,7 +9,7 @@ from memdock_evaluator.report.explorer import RESULTS, result
 from memdock_evaluator.results.rows import Row, Stage
 from memdock_evaluator.summary.axes import in_order, title, values_in_order
 from memdock_evaluator.summary.caveats import FEW_QUESTIONS
-from memdock_evaluator.summary.order import languages, systems_in_order
+from memdock_evaluator.summary.ranking import languages_of, systems_in_order
 from memdock_evaluator.summary.shape import Figures, Summary
 
 
@@ -84,7 +84,9 @@ def slice_table(summary: Summary) -> SliceTable:
 
 
 def _columns(summary: Summary) -> tuple[Column, ...]:
-    names = {name: None for language in languages(summary) for name, _ in systems_in_order(summary, language)}
+    names = {
+        name: None for language in languages_of(summary["systems"]) for name, _ in systems_in_order(summary, language)
+    }
     return tuple(
         Column(system=name, language=language, baseline=summary["systems"][name]["baseline"])
         for name in names

@@ -9,7 +9,7 @@ from memdock.types import Component, ModelUsage, Residue
 from memdock_evaluator.results.folder import Folder
 from memdock_evaluator.results.manifest import Coverage, IngestCounts, SystemTotals
 from memdock_evaluator.results.parts import Parts, Unit
-from memdock_evaluator.results.records import ANSWER, CLOSE, INGEST, JUDGE, RECALL, ROWS
+from memdock_evaluator.results.records import ANSWER, CLOSE, INGEST, JUDGE, RETRIEVE, ROWS
 from memdock_evaluator.results.rows import Outcome, Row, Timing
 
 OUTCOMES, TIMINGS, MANIFEST = "outcomes.jsonl", "timings.jsonl", "manifest.json"
@@ -41,7 +41,7 @@ def totals(folder: Folder, expected: Counter[Unit]) -> dict[str, SystemTotals]:
 
 def _timings(parts: Parts) -> list[Timing]:
     """Of every attempt: a try that came to nothing took its time as well."""
-    stages = (parts.read(INGEST), parts.read(RECALL), parts.read(ANSWER), parts.read(JUDGE))
+    stages = (parts.read(INGEST), parts.read(RETRIEVE), parts.read(ANSWER), parts.read(JUDGE))
     return [timing for records in stages for record in records for timing in record.timings]
 
 
@@ -55,7 +55,7 @@ def _totals(folder: Folder, units: Sequence[Unit], expected: int) -> SystemTotal
         ingested = parts.newest(INGEST)
         for record in ingested:
             counts.update(asdict(record.counts))
-        counts["stale_reads"] += sum(record.stale for record in parts.read(RECALL))
+        counts["stale_reads"] += sum(record.stale for record in parts.read(RETRIEVE))
         coverage.update(_coverage(parts.newest(ROWS)))
         closed = parts.newest(CLOSE)
         for end in closed:

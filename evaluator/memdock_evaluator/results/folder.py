@@ -41,11 +41,6 @@ class Folder:
             return None
         return bytes(content)
 
-    def open(self, name: str) -> IO[bytes]:
-        """A file to read from; raises `FileNotFoundError`."""
-        opened: IO[bytes] = self._files.open(self._path(name), "rb")
-        return opened
-
     def names(self, folder: str) -> list[str]:
         """The names of the files right inside `folder`, sorted; none where there is no such folder."""
         try:
@@ -66,11 +61,6 @@ class Folder:
         """A file to fill; it takes its place as the block ends, and leaves nothing behind where the block raises."""
         with self._writing_here(name) if self._local else self._writing_elsewhere(name) as file:
             yield file
-
-    def remove(self, name: str) -> None:
-        """Takes a file away; nothing happens where there is none."""
-        if self._files.exists(self._path(name)):
-            self._files.rm_file(self._path(name))
 
     def _path(self, name: str) -> str:
         return f"{self._root}/{name}" if name else self._root

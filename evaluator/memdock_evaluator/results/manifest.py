@@ -137,11 +137,6 @@ class Coverage:
     infrastructure_error: int = 0
     scored: int = 0
 
-    @property
-    def share(self) -> float:
-        """Scored of expected, 0 to 1; 0 where nothing was expected."""
-        return self.scored / self.expected if self.expected else 0.0
-
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SystemTotals:

@@ -64,7 +64,7 @@ class Asking:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Recalled(Asking):
+class Retrieval(Asking):
     """The memories for a question. `stale`: turns were pending although the barrier had let the question through."""
 
     memories: tuple[RetrievedMemory, ...] = ()
@@ -105,7 +105,7 @@ class Closed:
     blame: Blame | None = None
 
 
-RecordT = TypeVar("RecordT", Ingested, Recalled, Answered, Judged, Closed, Row)
+RecordT = TypeVar("RecordT", Ingested, Retrieval, Answered, Judged, Closed, Row)
 
 
 @dataclass(frozen=True, slots=True)
@@ -125,7 +125,7 @@ class Kind(Generic[RecordT]):
 
 
 INGEST = Kind("ingest", TypeAdapter(Ingested))
-RECALL = Kind("retrieve", TypeAdapter(Recalled))
+RETRIEVE = Kind("retrieve", TypeAdapter(Retrieval))
 ANSWER = Kind("answer", TypeAdapter(Answered))
 JUDGE = Kind("judge", TypeAdapter(Judged))
 CLOSE = Kind("close", TypeAdapter(Closed))

@@ -12,7 +12,7 @@ from memdock_evaluator.answer.tokens import estimated_tokens
 from memdock_evaluator.dataset import Dialogue, Question
 from memdock_evaluator.faults import Fault
 from memdock_evaluator.results.parts import Parts
-from memdock_evaluator.results.records import ANSWER, JUDGE, Answered, Judged, Recalled
+from memdock_evaluator.results.records import ANSWER, JUDGE, Answered, Judged, Retrieval
 from memdock_evaluator.results.rows import Stage, Timing
 from memdock_evaluator.run.measuring import Stopwatch
 from memdock_evaluator.run.progress import Progress, Work
@@ -31,7 +31,7 @@ class Answering:
     progress: Progress
     limit: int
 
-    async def answers(self, dialogue: Dialogue, recalled: Mapping[Key, Recalled]) -> Mapping[Key, Answered]:
+    async def answers(self, dialogue: Dialogue, retrievals: Mapping[Key, Retrieval]) -> Mapping[Key, Answered]:
         """An answer to each question that has its memories."""
         questions = _by_id(dialogue)
         zone = wall_clock(dialogue)
@@ -43,12 +43,12 @@ class Answering:
                 date=question.date,
                 language=dialogue.language,
                 zone=question.date.tzinfo or zone if question.date else zone,
-                memories=recalled[key].memories,
+                memories=retrievals[key].memories,
             )
             return await self._answer(asked, key)
 
-        keys = [key for key, record in recalled.items() if record.blame is None]
-        self.progress.advance(Work.ANSWERS, len(recalled) - len(keys) + len(known(self.parts, ANSWER).keys() & keys))
+        keys = [key for key, record in retrievals.items() if record.blame is None]
+        self.progress.advance(Work.ANSWERS, len(retrievals) - len(keys) + len(known(self.parts, ANSWER).keys() & keys))
         return await settle(self.parts, ANSWER, keys, ask, limit=self.limit, first_alone=True)
 
     async def verdicts(self, dialogue: Dialogue, answered: Mapping[Key, Answered]) -> Mapping[Key, Judged]:

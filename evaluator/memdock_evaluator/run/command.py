@@ -14,7 +14,7 @@ from memdock_evaluator.answer.prompts import PromptError
 from memdock_evaluator.dataset import DatasetError
 from memdock_evaluator.faults import RunStoppedError
 from memdock_evaluator.interrupting import run_until_told
-from memdock_evaluator.report.report import write_report
+from memdock_evaluator.report.writing import write_report
 from memdock_evaluator.results.folder import FolderError
 from memdock_evaluator.results.manifest import ManifestError
 from memdock_evaluator.results.parts import PartError

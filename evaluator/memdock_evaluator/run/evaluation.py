@@ -12,12 +12,12 @@ from memdock_evaluator.results.folder import Folder
 from memdock_evaluator.results.manifest import Manifest
 from memdock_evaluator.results.parts import Parts
 from memdock_evaluator.results.records import ROWS
-from memdock_evaluator.run.book import begin, held, now
-from memdock_evaluator.run.data import Data
+from memdock_evaluator.run.beginning import begin, held, now
 from memdock_evaluator.run.loop import Loop
-from memdock_evaluator.run.opening import open_tools, plan_of
 from memdock_evaluator.run.progress import show_progress
+from memdock_evaluator.run.selection import Selection
 from memdock_evaluator.run.settings import RunSettings
+from memdock_evaluator.run.tools import open_tools, plan_of
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -62,9 +62,9 @@ async def evaluate(settings: RunSettings, console: Console) -> RunEnd:
     Progress goes to `console`. Raises `SettingsError`, `DatasetError`, `PromptError`, `ManifestError`, `FolderError`,
     `PartError` or `RunStoppedError` where the run cannot begin; what stops it later is told by the `RunEnd`.
     """
-    folder, data = Folder(settings.out), Data(settings)
+    folder, selection = Folder(settings.out), Selection(settings)
     with held(folder):
-        survey = await asyncio.to_thread(data.survey)
+        survey = await asyncio.to_thread(selection.survey)
         async with AsyncExitStack() as stack:
             tools = await open_tools(settings, tuple(survey.facts.languages), stack)
             manifest, goes_on = begin(folder, plan_of(settings, survey.facts, tools), settings.command)
@@ -82,7 +82,7 @@ async def evaluate(settings: RunSettings, console: Console) -> RunEnd:
             stopped = ""
             with progress:
                 try:
-                    await loop.run(data)
+                    await loop.run(selection)
                 except RunStoppedError as stop:
                     stopped = str(stop)
             return _end(loop, manifest, stopped)

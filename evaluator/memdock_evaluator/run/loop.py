@@ -9,17 +9,36 @@ from memdock.types import Feature
 from memdock_evaluator.dataset import Dialogue
 from memdock_evaluator.results.folder import Folder
 from memdock_evaluator.results.parts import Parts, Unit
-from memdock_evaluator.run.answering import Answering
-from memdock_evaluator.run.data import Data, Survey
-from memdock_evaluator.run.opening import Tools
+from memdock_evaluator.results.records import CLOSE, ROWS
+from memdock_evaluator.results.rows import Outcome
+from memdock_evaluator.run.answering import Answering, keys_of
 from memdock_evaluator.run.parallel import for_each
 from memdock_evaluator.run.progress import Progress, Work
-from memdock_evaluator.run.recall import BaselineRecall, Recall
-from memdock_evaluator.run.rows import RowMaker
+from memdock_evaluator.run.retriever import BaselineRetriever, Retriever
+from memdock_evaluator.run.row_maker import RowMaker
+from memdock_evaluator.run.selection import Selection, Survey
 from memdock_evaluator.run.settings import RunSettings
-from memdock_evaluator.run.spaces import space_id
-from memdock_evaluator.run.system_recall import SystemRecall
-from memdock_evaluator.run.unit import UnitRun, is_done
+from memdock_evaluator.run.system_retriever import SystemRetriever, space_id
+from memdock_evaluator.run.tools import Tools
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class UnitRun:
+    """One system and one dialogue: its memories, its answers, its verdicts, its rows."""
+
+    dialogue: Dialogue
+    parts: Parts
+    retriever: Retriever
+    answering: Answering
+    row_maker: RowMaker
+    repeats: int
+
+    async def run(self) -> None:
+        """Does what earlier attempts left to do; raises only `RunStoppedError`."""
+        retrievals = await self.retriever.retrieve(self.dialogue, keys_of(self.dialogue, self.repeats))
+        answered = await self.answering.answers(self.dialogue, retrievals)
+        judged = await self.answering.verdicts(self.dialogue, answered)
+        self.parts.write(ROWS, self.row_maker.rows(self.dialogue, retrievals, answered, judged))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -45,14 +64,14 @@ class Loop:
             }
         )
 
-    async def run(self, data: Data) -> None:
-        """Does what is not done; raises `RunStoppedError` where that cannot go on, or what `data` raises."""
+    async def run(self, selection: Selection) -> None:
+        """Does what is not done; raises `RunStoppedError` where that cannot go on, or what `selection` raises."""
         questions = self.expected.total()
         turns = sum(size.turns for size in self.survey.sizes if size.questions) * len(self.tools.systems)
         self.progress.expect(Work.TURNS, turns)
         for work in (Work.RETRIEVALS, Work.ANSWERS, Work.VERDICTS):
             self.progress.expect(work, questions)
-        await for_each(self._units(data), self._unit, limit=self.settings.concurrency)
+        await for_each(self._units(selection), self._unit, limit=self.settings.concurrency)
 
     @property
     def _names(self) -> tuple[str, ...]:
@@ -62,9 +81,9 @@ class Loop:
     def _repeats(self) -> int:
         return self.settings.repeats
 
-    async def _units(self, data: Data) -> AsyncIterator[tuple[Dialogue, str]]:
+    async def _units(self, selection: Selection) -> AsyncIterator[tuple[Dialogue, str]]:
         """A file is read on another thread, so that calls go on meanwhile."""
-        dialogues = data.dialogues()
+        dialogues = selection.dialogues()
         while (dialogue := await asyncio.to_thread(next, dialogues, None)) is not None:
             if dialogue.questions:
                 for name in self._names:
@@ -74,7 +93,7 @@ class Loop:
         dialogue, name = item
         unit = Unit(system=name, language=dialogue.language, dialogue_id=dialogue.dialogue_id)
         parts = Parts(self.folder, unit)
-        if is_done(parts):
+        if _is_done(parts):
             self._skip(dialogue, name)
         else:
             await self._unit_run(dialogue, parts).run()
@@ -91,7 +110,7 @@ class Loop:
         return UnitRun(
             dialogue=dialogue,
             parts=parts,
-            recall=self._recall(parts),
+            retriever=self._retriever(parts),
             answering=Answering(
                 answerer=self.tools.refusing if refuses else self.tools.answerer,
                 judge=self.tools.judge,
@@ -108,16 +127,23 @@ class Loop:
             repeats=self._repeats,
         )
 
-    def _recall(self, parts: Parts) -> Recall:
+    def _retriever(self, parts: Parts) -> Retriever:
         unit = parts.unit
         if unit.system in self.tools.baselines:
-            return BaselineRecall(
+            return BaselineRetriever(
                 baseline=self.tools.baselines[unit.system], as_of=self.settings.as_of, progress=self.progress
             )
-        return SystemRecall(
+        return SystemRetriever(
             system=self.tools.systems[unit.system],
             parts=parts,
             space_id=space_id(self.run_id, unit.dialogue_id, unit.language),
             settings=self.settings,
             progress=self.progress,
         )
+
+
+def _is_done(parts: Parts) -> bool:
+    """Whether every question has its row, none is to be asked again, and the space was given back if there was one."""
+    rows, closed = parts.newest(ROWS), parts.newest(CLOSE)
+    asked = bool(rows) and all(row.outcome is not Outcome.INFRASTRUCTURE_ERROR for row in rows)
+    return asked and all(end.blame is None for end in closed)

@@ -3,12 +3,12 @@
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any, TypeAlias
-from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
 
 import click
 
 from memdock_evaluator.baselines import BASELINES
 from memdock_evaluator.dataset.formats import FORMATS
+from memdock_evaluator.dataset.zone import zone_option
 from memdock_evaluator.run.settings import IngestUnit, SettingsError
 
 Decorator: TypeAlias = Callable[[Callable[..., Any]], Callable[..., Any]]
@@ -31,14 +31,6 @@ def _languages(_: click.Context, __: click.Parameter, written: tuple[str, ...]) 
     if not all(code.isalpha() for code in codes):
         raise click.BadParameter(f"{','.join(written)!r} must be language codes such as ru or ru,en")
     return tuple(dict.fromkeys(codes))
-
-
-def _zone(_: click.Context, __: click.Parameter, name: str) -> str:
-    try:
-        ZoneInfo(name)
-    except (ZoneInfoNotFoundError, ValueError) as error:
-        raise click.BadParameter(f"{name!r} is no IANA time zone, such as Europe/Moscow") from error
-    return name
 
 
 def _grouped(*options: Decorator) -> Decorator:
@@ -104,14 +96,7 @@ what_options = _grouped(
         type=click.Choice([known.name for known in FORMATS]),
         help="Format of the files.  [default: found from the first record]",
     ),
-    click.option(
-        "--zone",
-        metavar="ZONE",
-        callback=_zone,
-        default="UTC",
-        show_default=True,
-        help="IANA zone of times without one.",
-    ),
+    zone_option,
     click.option(
         "--out",
         required=True,

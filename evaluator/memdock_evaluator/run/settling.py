@@ -5,14 +5,14 @@ from typing import TypeAlias, TypeVar
 
 from memdock_evaluator.faults import Fault
 from memdock_evaluator.results.parts import Parts
-from memdock_evaluator.results.records import Answered, Blame, Judged, Kind, Recalled
+from memdock_evaluator.results.records import Answered, Blame, Judged, Kind, Retrieval
 from memdock_evaluator.results.rows import Outcome
 from memdock_evaluator.run.parallel import for_each, stream
 
 Key: TypeAlias = tuple[str, int]
 """A question's id and the repeat."""
 
-RecordT = TypeVar("RecordT", Recalled, Answered, Judged)
+RecordT = TypeVar("RecordT", Retrieval, Answered, Judged)
 
 
 def settled(blame: Blame | None) -> bool:

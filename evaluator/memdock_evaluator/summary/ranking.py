@@ -1,9 +1,10 @@
-"""Whether the systems of a run may be put in order by accuracy."""
+"""The order of systems in a table: memory systems before baselines, by accuracy only where that may rank them."""
 
 from collections.abc import Iterator, Mapping
 
+from memdock_evaluator.baselines import PREFIX
 from memdock_evaluator.results.manifest import Manifest
-from memdock_evaluator.summary.shape import LanguageSummary, SystemSummary
+from memdock_evaluator.summary.shape import LanguageSummary, Summary, SystemSummary
 
 RANKING_COVERAGE = 0.95
 """Below this coverage of any memory system, the systems of a language are not put in order."""
@@ -40,3 +41,24 @@ def each(systems: Systems) -> Iterator[tuple[str, str, LanguageSummary]]:
     for name, system in systems.items():
         for language, found in system["languages"].items():
             yield name, language, found
+
+
+def display_name(system: str) -> str:
+    """A system's name in a table, which marks baselines in its own way."""
+    return system.removeprefix(PREFIX)
+
+
+def systems_in_order(summary: Summary, language: str) -> list[tuple[str, LanguageSummary]]:
+    """The systems that ran in a language with their figures; where they are not ranked, by name."""
+    found = [
+        (name, system["languages"][language])
+        for name, system in summary["systems"].items()
+        if language in system["languages"]
+    ]
+
+    def place(entry: tuple[str, LanguageSummary]) -> tuple[bool, float, str]:
+        name, figures = entry
+        accuracy = figures["judge_accuracy"] if summary["ranked"][language] else None
+        return summary["systems"][name]["baseline"], -(accuracy or 0.0), name
+
+    return sorted(found, key=place)

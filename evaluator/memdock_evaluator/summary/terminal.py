@@ -7,7 +7,7 @@ from rich.padding import Padding
 from rich.table import Table
 
 from memdock_evaluator.summary.axes import in_order, title, values_in_order
-from memdock_evaluator.summary.order import display_name, languages, systems_in_order
+from memdock_evaluator.summary.ranking import display_name, languages_of, systems_in_order
 from memdock_evaluator.summary.shape import Figures, LanguageSummary, Summary
 
 _SHOWN_AXES = ("group", "scope_temporality", "temporal_expression")
@@ -18,7 +18,7 @@ _MOST_SLICES = 8
 
 def print_summary(summary: Summary, console: Console) -> None:
     """Print, for each language, the systems and their slices; then every caveat."""
-    for language in languages(summary):
+    for language in languages_of(summary["systems"]):
         console.print(f"[bold]{_heading(summary, language)}[/]")
         console.print(_systems(summary, language))
         console.print(_slices(summary, language))

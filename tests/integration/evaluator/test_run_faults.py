@@ -298,7 +298,7 @@ async def test_a_judge_that_fails_leaves_the_answer_unscored_never_wrong(tmp_pat
     assert all("no verdict" in row.judge_note and row.answer for row in rows(out))
     assert end.complete
     coverage = end.manifest.totals["baseline:oracle"].coverage
-    assert (coverage.answered, coverage.scored, coverage.share) == (4, 0, 0.0)
+    assert (coverage.answered, coverage.scored) == (4, 0)
 
 
 async def test_a_prompt_that_does_not_fit_the_model_is_wrong_and_one_that_is_declined_is_unscored(

@@ -5,7 +5,7 @@ import pytest
 from click.testing import CliRunner, Result
 
 from memdock_evaluator.dataset import open_dataset
-from memdock_evaluator.dataset.cli import dataset
+from memdock_evaluator.dataset.command import dataset
 from memdock_evaluator.dataset.own import schema
 from support.data_files import LOCOMO, ROW, changed, write
 

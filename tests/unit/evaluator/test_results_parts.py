@@ -2,6 +2,7 @@
 
 from pathlib import Path
 
+import fsspec
 import pytest
 
 from memdock_evaluator.results.folder import Folder, FolderError
@@ -46,7 +47,8 @@ def test_an_attempt_never_takes_the_name_of_a_later_one(folder: Folder) -> None:
     parts = Parts(folder, UNIT)
     for name in ("q0", "q1"):
         parts.write(ANSWER, [answered(name)])
-    folder.remove(f"{UNIT.folder}/answer-001.jsonl")
+    files, root = fsspec.core.url_to_fs(folder.address)
+    files.rm_file(f"{root}/{UNIT.folder}/answer-001.jsonl")
     parts.write(ANSWER, [answered("q2")])
     assert folder.names(UNIT.folder) == ["answer-002.jsonl", "answer-003.jsonl"]
 

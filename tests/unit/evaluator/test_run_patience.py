@@ -18,13 +18,13 @@ from memdock_evaluator.dataset import open_dataset
 from memdock_evaluator.faults import Fault, RunStoppedError
 from memdock_evaluator.results.folder import Folder
 from memdock_evaluator.results.parts import Parts, Unit
-from memdock_evaluator.results.records import INGEST, RECALL
+from memdock_evaluator.results.records import INGEST, RETRIEVE
 from memdock_evaluator.results.rows import Outcome
 from memdock_evaluator.run import memory_system
 from memdock_evaluator.run.answering import keys_of
 from memdock_evaluator.run.memory_system import MemorySystem
 from memdock_evaluator.run.progress import show_progress
-from memdock_evaluator.run.system_recall import SystemRecall
+from memdock_evaluator.run.system_retriever import SystemRetriever
 from support.evaluation import settings, write_data
 from support.served import turns
 from support.toys import ToySystem
@@ -143,7 +143,7 @@ async def test_a_system_that_loses_turns_is_told_on(tmp_path: Path, capsys: pyte
 
     async with behind_a_line(tmp_path, ToySystem(), patience_s=0.0) as (line, system):
         line.alter = loses
-        parts = await recalled(tmp_path, system)
+        parts = await retrieved(tmp_path, system)
     (ingested,) = parts.read(INGEST)
     assert (ingested.counts.turns_read, ingested.counts.turns_listed) == (8, 2)
     assert "toy: dialogue 0 (en): 8 turns were sent, the system lists 2" in capsys.readouterr().out
@@ -157,8 +157,8 @@ async def test_a_read_with_turns_pending_after_the_barrier_is_marked_stale(tmp_p
 
     async with behind_a_line(tmp_path, ToySystem(), patience_s=0.0) as (line, system):
         line.alter = pending
-        parts = await recalled(tmp_path, system)
-    assert [record.stale for record in parts.read(RECALL)] == [True] * 4
+        parts = await retrieved(tmp_path, system)
+    assert [record.stale for record in parts.read(RETRIEVE)] == [True] * 4
 
 
 async def test_more_memories_than_were_asked_for_do_not_count(tmp_path: Path) -> None:
@@ -169,20 +169,20 @@ async def test_more_memories_than_were_asked_for_do_not_count(tmp_path: Path) ->
 
     async with behind_a_line(tmp_path, ToySystem(), patience_s=0.0) as (line, system):
         line.alter = more
-        parts = await recalled(tmp_path, system, k=3)
-    assert max(len(record.memories) for record in parts.read(RECALL)) == 3
+        parts = await retrieved(tmp_path, system, k=3)
+    assert max(len(record.memories) for record in parts.read(RETRIEVE)) == 3
 
 
-async def recalled(tmp_path: Path, system: MemorySystem, *, k: int = 10) -> Parts:
+async def retrieved(tmp_path: Path, system: MemorySystem, *, k: int = 10) -> Parts:
     data = write_data(tmp_path / "d.jsonl", dialogues=("0",))
     (dialogue,) = open_dataset(data)
     parts = Parts(Folder(str(tmp_path / "run")), Unit(system="toy", language="en", dialogue_id="0"))
-    recall = SystemRecall(
+    retriever = SystemRetriever(
         system=system,
         parts=parts,
         space_id=SPACE,
         settings=replace(settings(data, tmp_path / "run"), k=k),
         progress=show_progress(Console(width=200)),
     )
-    await recall.recall(dialogue, keys_of(dialogue, 1))
+    await retriever.retrieve(dialogue, keys_of(dialogue, 1))
     return parts

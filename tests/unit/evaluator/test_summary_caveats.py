@@ -12,7 +12,7 @@ from memdock_evaluator.results.manifest import Coverage, DataFacts, IngestCounts
 from memdock_evaluator.results.rows import Outcome, Row
 from memdock_evaluator.summary import Summary, print_summary, summarise
 from memdock_evaluator.summary.caveats import ABOUT
-from memdock_evaluator.summary.order import systems_in_order
+from memdock_evaluator.summary.ranking import systems_in_order
 from support.synthetic_rows import a_manifest, a_row, a_run
 
 ENOUGH = [

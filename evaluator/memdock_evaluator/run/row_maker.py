@@ -6,7 +6,7 @@ from typing import Any
 
 from memdock_evaluator.dataset import Dialogue, Question
 from memdock_evaluator.results.parts import Unit
-from memdock_evaluator.results.records import Answered, Blame, Judged, Recalled
+from memdock_evaluator.results.records import Answered, Blame, Judged, Retrieval
 from memdock_evaluator.results.rows import Outcome, Row
 from memdock_evaluator.run.settling import Key, settled
 from memdock_evaluator.scores import retrieval_scores, token_f1
@@ -24,23 +24,23 @@ class RowMaker:
     def rows(
         self,
         dialogue: Dialogue,
-        recalled: Mapping[Key, Recalled],
+        retrievals: Mapping[Key, Retrieval],
         answered: Mapping[Key, Answered],
         judged: Mapping[Key, Judged],
     ) -> Iterator[Row]:
-        """One row for each key of `recalled`; the later stages lack the keys that did not get so far."""
+        """One row for each key of `retrievals`; the later stages lack the keys that did not get so far."""
         questions = {question.question_id: question for question in dialogue.questions}
-        for key, memories in recalled.items():
-            yield self._row(questions[key[0]], memories, answered.get(key), judged.get(key))
+        for key, retrieval in retrievals.items():
+            yield self._row(questions[key[0]], retrieval, answered.get(key), judged.get(key))
 
-    def _row(self, question: Question, recalled: Recalled, answered: Answered | None, judged: Judged | None) -> Row:
-        blame = _first_blame(recalled, answered, judged)
+    def _row(self, question: Question, retrieval: Retrieval, answered: Answered | None, judged: Judged | None) -> Row:
+        blame = _first_blame(retrieval, answered, judged)
         return Row(
             system=self.unit.system,
             language=self.unit.language,
             dialogue_id=self.unit.dialogue_id,
             question_id=question.question_id,
-            repeat=recalled.repeat,
+            repeat=retrieval.repeat,
             axes=dict(question.axes),
             abstention=question.abstention,
             question=question.text,
@@ -51,27 +51,27 @@ class RowMaker:
             outcome=Outcome.ANSWERED if blame is None else blame.outcome,
             reason="" if blame is None else blame.reason,
             detail="" if blame is None else blame.detail,
-            memories=recalled.memories if self.keeps_memories else (),
-            **self._scores(question, recalled),
+            memories=retrieval.memories if self.keeps_memories else (),
+            **self._scores(question, retrieval),
             **_answer(question, answered),
             **_verdict(judged, blame),
             tokens_estimated=bool((answered and answered.estimated) or (judged and judged.estimated)),
         )
 
-    def _scores(self, question: Question, recalled: Recalled) -> dict[str, Any]:
+    def _scores(self, question: Question, retrieval: Retrieval) -> dict[str, Any]:
         """A system's own error is as good as finding nothing: crashing on hard questions must not pay here either."""
-        failed = recalled.blame is not None and recalled.blame.outcome is not Outcome.SYSTEM_ERROR
+        failed = retrieval.blame is not None and retrieval.blame.outcome is not Outcome.SYSTEM_ERROR
         if not self.scores_retrieval or question.abstention or failed:
             return {}
-        sources = [[(source.session_id, source.turn_id) for source in memory.sources] for memory in recalled.memories]
+        sources = [[(source.session_id, source.turn_id) for source in memory.sources] for memory in retrieval.memories]
         scores = retrieval_scores(sources, question.evidence_sessions, question.evidence_turns, self.k)
         return {name: None if score is None else round(score, 6) for name, score in asdict(scores).items()}
 
 
-def _first_blame(recalled: Recalled, answered: Answered | None, judged: Judged | None) -> Blame | None:
+def _first_blame(retrieval: Retrieval, answered: Answered | None, judged: Judged | None) -> Blame | None:
     """What kept the question from its answer; a judge that fails for good leaves an answer, unscored."""
-    if recalled.blame is not None:
-        return recalled.blame
+    if retrieval.blame is not None:
+        return retrieval.blame
     if answered is not None and answered.blame is not None:
         return answered.blame
     return judged.blame if judged is not None and not settled(judged.blame) else None

@@ -3,7 +3,7 @@
 import click
 from rich.console import Console
 
-from memdock_evaluator.report.report import write_report
+from memdock_evaluator.report.writing import write_report
 from memdock_evaluator.results.folder import FolderError
 from memdock_evaluator.results.manifest import ManifestError
 from memdock_evaluator.summary import RunFilesError, print_summary, write_summary

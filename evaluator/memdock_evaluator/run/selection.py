@@ -34,7 +34,7 @@ class Survey:
     sizes: tuple[DialogueSize, ...]
 
 
-class Data:
+class Selection:
     """The dialogues that a run selects."""
 
     def __init__(self, settings: RunSettings) -> None:

@@ -6,34 +6,34 @@ from typing import Protocol
 
 from memdock_evaluator.baselines import Baseline
 from memdock_evaluator.dataset import Dialogue, Question
-from memdock_evaluator.results.records import Recalled
+from memdock_evaluator.results.records import Retrieval
 from memdock_evaluator.run.progress import Progress, Work
 from memdock_evaluator.run.requests import said_by
 from memdock_evaluator.run.settling import Key
 
 
-class Recall(Protocol):
+class Retriever(Protocol):
     """A source of memories for the questions of one dialogue."""
 
-    async def recall(self, dialogue: Dialogue, keys: Sequence[Key]) -> Mapping[Key, Recalled]:
+    async def retrieve(self, dialogue: Dialogue, keys: Sequence[Key]) -> Mapping[Key, Retrieval]:
         """A record for each key; raises only `RunStoppedError`."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class BaselineRecall:
+class BaselineRetriever:
     """Takes the memories from the dialogue itself; nothing is stored and nothing kept."""
 
     baseline: Baseline
     as_of: bool
     progress: Progress
 
-    async def recall(self, dialogue: Dialogue, keys: Sequence[Key]) -> Mapping[Key, Recalled]:
+    async def retrieve(self, dialogue: Dialogue, keys: Sequence[Key]) -> Mapping[Key, Retrieval]:
         """What the baseline shows for each question."""
         questions = {question.question_id: question for question in dialogue.questions}
         self.progress.advance(Work.RETRIEVALS, len(keys))
-        return {key: self._recalled(dialogue, questions[key[0]], key[1]) for key in keys}
+        return {key: self._retrieval(dialogue, questions[key[0]], key[1]) for key in keys}
 
-    def _recalled(self, dialogue: Dialogue, question: Question, repeat: int) -> Recalled:
+    def _retrieval(self, dialogue: Dialogue, question: Question, repeat: int) -> Retrieval:
         said = said_by(question.date if self.as_of else None)
         memories = self.baseline.memories(dialogue, question, said)
-        return Recalled(question_id=question.question_id, repeat=repeat, memories=tuple(memories))
+        return Retrieval(question_id=question.question_id, repeat=repeat, memories=tuple(memories))

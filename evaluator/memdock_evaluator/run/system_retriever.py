@@ -8,8 +8,9 @@ from memdock.types import Memory, ModelUsage, Turn, TurnState
 from memdock_evaluator.dataset import Dialogue, Question
 from memdock_evaluator.faults import Fault
 from memdock_evaluator.results.manifest import IngestCounts
+from memdock_evaluator.results.names import safe_name
 from memdock_evaluator.results.parts import Parts
-from memdock_evaluator.results.records import CLOSE, INGEST, RECALL, Closed, Ingested, Recalled
+from memdock_evaluator.results.records import CLOSE, INGEST, RETRIEVE, Closed, Ingested, Retrieval
 from memdock_evaluator.results.rows import MemorySource, RetrievedMemory, Stage
 from memdock_evaluator.run.ingest import Ingest
 from memdock_evaluator.run.measuring import Stopwatch
@@ -20,8 +21,13 @@ from memdock_evaluator.run.settings import RunSettings
 from memdock_evaluator.run.settling import Key, blame_of, known, settle, settled
 
 
+def space_id(run_id: str, dialogue_id: str, language: str) -> str:
+    """`eval-<run>-<dialogue>-<language>`: a run's own for each dialogue and language; nothing else is ever reset."""
+    return f"eval-{run_id}-{safe_name(dialogue_id)}-{safe_name(language)}"
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
-class SystemRecall:
+class SystemRetriever:
     """Stores the dialogue in a space of its own, asks for each question, and gives the space back."""
 
     system: MemorySystem
@@ -30,9 +36,9 @@ class SystemRecall:
     settings: RunSettings
     progress: Progress
 
-    async def recall(self, dialogue: Dialogue, keys: Sequence[Key]) -> Mapping[Key, Recalled]:
+    async def retrieve(self, dialogue: Dialogue, keys: Sequence[Key]) -> Mapping[Key, Retrieval]:
         """What the system retrieves for each question; what earlier attempts retrieved is kept."""
-        done = known(self.parts, RECALL)
+        done = known(self.parts, RETRIEVE)
         missing = [key for key in keys if key not in done]
         self.progress.advance(Work.RETRIEVALS, len(keys) - len(missing))
         if missing:
@@ -47,14 +53,14 @@ class SystemRecall:
             await self._close()
         return done
 
-    async def _store_and_ask(self, dialogue: Dialogue, missing: Sequence[Key]) -> dict[Key, Recalled]:
+    async def _store_and_ask(self, dialogue: Dialogue, missing: Sequence[Key]) -> dict[Key, Retrieval]:
         questions = {question.question_id: question for question in dialogue.questions}
         if not self.settings.as_of:
             if not await self._holds(dialogue):
                 await self._fill(dialogue)
             return dict(await self._ask(missing, questions))
         ingest = await self._emptied()
-        found: dict[Key, Recalled] = {}
+        found: dict[Key, Retrieval] = {}
         for date, keys in _by_date(missing, questions):
             await ingest.add(self._unsaid(dialogue, date, ingest))
             found |= await self._ask(keys, questions)
@@ -105,25 +111,25 @@ class SystemRecall:
         said, sent = said_by(date), ingest.turn_ids
         return groups(dialogue, self.settings.ingest_unit, lambda turn: turn.turn_id not in sent and said(turn))
 
-    async def _ask(self, keys: Sequence[Key], questions: Mapping[str, Question]) -> Mapping[Key, Recalled]:
-        async def ask(key: Key) -> Recalled:
-            recalled = await self._retrieve(questions[key[0]], key[1])
+    async def _ask(self, keys: Sequence[Key], questions: Mapping[str, Question]) -> Mapping[Key, Retrieval]:
+        async def ask(key: Key) -> Retrieval:
+            retrieval = await self._retrieve(questions[key[0]], key[1])
             self.progress.advance(Work.RETRIEVALS)
-            return recalled
+            return retrieval
 
-        found = await settle(self.parts, RECALL, keys, ask, limit=self.settings.parallel_questions)
+        found = await settle(self.parts, RETRIEVE, keys, ask, limit=self.settings.parallel_questions)
         return {key: found[key] for key in keys}
 
-    async def _retrieve(self, question: Question, repeat: int) -> Recalled:
+    async def _retrieve(self, question: Question, repeat: int) -> Retrieval:
         reference_time = question.date if self.settings.reference_time else None
         try:
             retrieved = await self.system.retrieve(
                 self.space_id, question.text, k=self.settings.k, reference_time=reference_time
             )
         except Fault as fault:
-            return Recalled(question_id=question.question_id, repeat=repeat, blame=blame_of(fault))
+            return Retrieval(question_id=question.question_id, repeat=repeat, blame=blame_of(fault))
         watch = Stopwatch(unit=self.parts.unit, question_id=question.question_id, repeat=repeat)
-        return Recalled(
+        return Retrieval(
             question_id=question.question_id,
             repeat=repeat,
             memories=tuple(
@@ -133,20 +139,20 @@ class SystemRecall:
             timings=watch.timings(Stage.RETRIEVE, retrieved.ms, retrieved.result.timing),
         )
 
-    def _blame(self, dialogue: Dialogue, missing: Sequence[Key], fault: Fault) -> dict[Key, Recalled]:
+    def _blame(self, dialogue: Dialogue, missing: Sequence[Key], fault: Fault) -> dict[Key, Retrieval]:
         """No question of the dialogue can be asked: each has the fault of the ingest."""
         blame = blame_of(fault)
         where = f"dialogue {dialogue.dialogue_id} ({dialogue.language})"
         self.progress.say(f"{self.system.name}: {where} could not be stored: {fault.detail} ({fault.reason})")
         counts = IngestCounts(turns_read=sum(1 for _ in dialogue.turns))
         self.parts.write(INGEST, [Ingested(space_id=self.space_id, counts=counts, blame=blame)])
-        done = known(self.parts, RECALL)
+        done = known(self.parts, RETRIEVE)
         blamed = [
-            Recalled(question_id=question_id, repeat=repeat, blame=blame)
+            Retrieval(question_id=question_id, repeat=repeat, blame=blame)
             for question_id, repeat in missing
             if (question_id, repeat) not in done
         ]
-        self.parts.write(RECALL, blamed)
+        self.parts.write(RETRIEVE, blamed)
         self.progress.advance(Work.RETRIEVALS, len(blamed))
         return done | {record.key: record for record in blamed}
 

@@ -8,7 +8,6 @@ from contextlib import contextmanager
 from dataclasses import asdict
 from pathlib import Path
 from typing import Any
-from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
 
 import click
 import orjson
@@ -20,22 +19,13 @@ from memdock_evaluator.dataset.export import SHAPES, export_dataset
 from memdock_evaluator.dataset.formats import FORMATS, open_dataset
 from memdock_evaluator.dataset.own import schema
 from memdock_evaluator.dataset.report_text import print_report
-
-
-def _zone(_: click.Context, __: click.Parameter, name: str) -> str:
-    try:
-        ZoneInfo(name)
-    except (ZoneInfoNotFoundError, ValueError) as error:
-        raise click.BadParameter(f"{name!r} is no IANA time zone, such as Europe/Moscow") from error
-    return name
+from memdock_evaluator.dataset.zone import zone_option
 
 
 def reading_options(command: Callable[..., Any]) -> Callable[..., Any]:
     """The options that say how to read a data file, named as the parameters of `open_dataset`."""
     for option in (
-        click.option(
-            "--zone", default="UTC", show_default=True, callback=_zone, help="IANA zone of times without one."
-        ),
+        zone_option,
         click.option("--language", metavar="CODE", help="Language of the dialogues, such as ru, if not as found."),
         click.option(
             "--format",
