@@ -99,7 +99,7 @@ def _memories(memories: Iterable[Any]) -> str | None:
     for memory in memories:
         if not memory.memory_id:
             return "it gave a memory without an id"
-        if memory.HasField("score") and not math.isfinite(memory.score):
+        if not math.isfinite(memory.score):  # 0 where there is none
             return "it gave a score that is no number"
     return None
 

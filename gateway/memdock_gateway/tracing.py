@@ -58,11 +58,11 @@ class CollectedTraces:
     def begin(self, exchange: Exchange) -> None:
         """A child of the caller's span, sampled as the caller says; else a new trace, sampled by the ratio.
 
-        What is not sampled never reaches the library: it would make and drop a span at a tenth of the call's cost.
+        What is not sampled never reaches the library, which would make and drop a span; a caller's own unsampled
+        trace goes on as it came.
         """
-        parent = _parent(exchange.trace_parent)
+        parent = _parent(exchange.trace_parent) if exchange.trace_parent else None
         if not (parent.trace_flags.sampled if parent else random.random() < self._sample_ratio):  # noqa: S311
-            exchange.trace_parent = exchange.trace_parent if parent else _unsampled()
             return
         context = trace.set_span_in_context(NonRecordingSpan(parent)) if parent else None
         exchange.span = span = self._tracer.start_span(exchange.method, context, SpanKind.SERVER)
@@ -100,12 +100,6 @@ def open_traces(telemetry: Telemetry) -> Traces:
         return NoTraces()
     exporter = OTLPSpanExporter(telemetry.otlp_endpoint.rstrip("/") + "/v1/traces", timeout=EXPORT_TIMEOUT_S)
     return CollectedTraces(exporter, telemetry.sample_ratio)
-
-
-def _unsampled() -> str:
-    """A new trace that the next hops are asked not to record either."""
-    ids = f"{random.getrandbits(192):048x}"
-    return f"00-{ids[:32]}-{ids[32:]}-00"
 
 
 def _parent(trace_parent: str) -> SpanContext | None:

@@ -116,10 +116,9 @@ async def measure(stack: Stack, options: Options) -> list[bool]:
 
     alone = await interleaved(asks, p50_ms, options.rounds, options.calls)
     print(f"\np50 at one caller, ms, and what is added to the direct call ({options.rounds} rounds of {options.calls})")
+    added_ms = {name: statistics.median(one[name] - one["direct"] for one in alone) for name in asks}
     for name in asks:
-        whole_ms = statistics.median(one[name] for one in alone)
-        added_ms = statistics.median(one[name] - one["direct"] for one in alone)
-        print(f"  {name:<18} {whole_ms:.3f}  +{added_ms:.3f}")
+        print(f"  {name:<18} {statistics.median(one[name] for one in alone):.3f}  +{added_ms[name]:.3f}")
 
     del asks["gateway over HTTP"]
     crowd = await interleaved(asks, calls_per_s, options.crowd_rounds, options.crowd_calls)
@@ -128,7 +127,7 @@ async def measure(stack: Stack, options: Options) -> list[bool]:
         print(f"  {name:<18} {statistics.median(one[name] for one in crowd):,.0f}")
 
     print("\ncaps")
-    added = statistics.median((one["gateway"] - one["direct"]) / (one["bare proxy"] - one["direct"]) for one in alone)
+    added = added_ms["gateway"] / added_ms["bare proxy"]
     over_http = statistics.median(one["gateway over HTTP"] - one["gateway"] for one in alone)
     held = [
         told("p50 added by the gateway over that of the bare proxy", added, "at most", MAX_ADDED_RATIO),
