@@ -169,8 +169,9 @@ def test_a_missing_key(stack: WholeStack, tmp_path: Path) -> None:
 @pytest.mark.slow
 def test_a_misspelt_flag_and_variable(stack: WholeStack, tmp_path: Path) -> None:
     refused(run_by(stack, tmp_path, *DATA, "--repeat", "2"), 2, "No such option '--repeat'", "--repeats")
-    done = run_command("memdock-eval", "run", *DATA, environment={"MEMDOCK_EVAL_ULR": "x"})
-    refused(done, 2)
+    misspelt = {"MEMDOCK_EVAL_ULR": stack.grpc_url}
+    done = run_command("memdock-eval", "run", *DATA, "--out", tmp_path / "run", environment=misspelt)
+    refused(done, 2, "there is no setting MEMDOCK_EVAL_ULR")
 
 
 @pytest.mark.slow
