@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import Any
 
 import click
+from click.core import ParameterSource
 from rich.console import Console
 
 from memdock_evaluator.answer.endpoint import ModelEndpoint, ModelSettings
@@ -60,7 +61,7 @@ def run(context: click.Context, /, **given: Any) -> None:
     """
     _refuse_unknown_variables(context)
     try:
-        settings = _settings(given)
+        settings = _settings(context, given)
     except SettingsError as error:
         raise click.UsageError(str(error)) from error
     try:
@@ -118,7 +119,7 @@ def _why(end: RunEnd) -> str:
     return f" ({failed} for want of infrastructure: their rows say why)" if failed else ""
 
 
-def _settings(given: dict[str, Any]) -> RunSettings:
+def _settings(context: click.Context, given: dict[str, Any]) -> RunSettings:
     plain = {
         name: given[name]
         for name in (
@@ -129,12 +130,12 @@ def _settings(given: dict[str, Any]) -> RunSettings:
     }
     return RunSettings(
         **plain,
-        key=_secret(given["key"], given["key_file"]),
+        key=_secret(context, "key"),
         data=tuple(map(_source, given["data"])),
         format=given["format_"],
-        answerer=ModelSettings(endpoint=_endpoint("answer", given), prompt=str(given["answer_prompt"] or "")),
+        answerer=ModelSettings(endpoint=_endpoint("answer", context), prompt=str(given["answer_prompt"] or "")),
         judge=ModelSettings(
-            endpoint=_endpoint("judge", given),
+            endpoint=_endpoint("judge", context),
             prompt=str(given["judge_prompt"] or ""),
             rubric=str(given["rubric"] or ""),
             form=given["judge_form"],
@@ -155,7 +156,8 @@ def _source(written: str) -> DataSource:
     return source
 
 
-def _endpoint(purpose: str, given: dict[str, Any]) -> ModelEndpoint | None:
+def _endpoint(purpose: str, context: click.Context) -> ModelEndpoint | None:
+    given = context.params
     url, model = given[f"{purpose}_url"], given[f"{purpose}_model"]
     if not url and not model:
         return None
@@ -167,19 +169,26 @@ def _endpoint(purpose: str, given: dict[str, Any]) -> ModelEndpoint | None:
         purpose=purpose,
         url=url,
         model=model,
-        key=_secret(given[f"{purpose}_key"], given[f"{purpose}_key_file"]),
+        key=_secret(context, f"{purpose}_key"),
         timeout_s=given["model_timeout"],
         concurrency=given["model_concurrency"],
     )
 
 
-def _secret(typed: str, file: Path | None) -> str:
-    if typed or file is None:
-        return typed.strip()
+def _secret(context: click.Context, name: str) -> str:
+    """The key itself or the content of its file, "" without either; of both, the one that was typed, else the key."""
+    key: str = context.params[name]
+    file: Path | None = context.params[f"{name}_file"]
+    if file is None or (key and _is_typed(context, name) >= _is_typed(context, f"{name}_file")):
+        return key.strip()
     try:
         return file.read_text().strip()
     except (OSError, UnicodeDecodeError) as error:
         raise SettingsError(f"{file}: the key cannot be read from it") from error
+
+
+def _is_typed(context: click.Context, name: str) -> bool:
+    return context.get_parameter_source(name) is ParameterSource.COMMANDLINE
 
 
 def _refuse_unknown_variables(context: click.Context) -> None:

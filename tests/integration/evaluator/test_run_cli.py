@@ -176,6 +176,21 @@ async def test_settings_may_come_from_the_environment(data: Path, out: Path, tmp
         assert {body["model"] for _, body in server.requests} == {"from-env"}
 
 
+async def test_a_key_file_that_is_typed_goes_before_a_key_of_the_environment(data: Path, out: Path) -> None:
+    import asyncio
+
+    key_file = data.with_name("key.txt")
+    key_file.write_text("right\n")
+    async with served_url(ToySystem(), data.with_name("toy"), token="right") as url:
+        words = ("--url", url, "--system", "toy")
+        env = {"MEMDOCK_EVAL_KEY": "wrong"}
+        result = await asyncio.to_thread(run_on, data, out, *words, "--key-file", key_file, env=env)
+        assert result.exit_code == 0, result.output
+        env = {"MEMDOCK_EVAL_KEY_FILE": str(key_file)}
+        result = await asyncio.to_thread(run_on, data, out.with_name("b"), *words, "--key", "wrong", env=env)
+        assert "refuses the key" in result.output
+
+
 def test_keys_are_taken_out_of_the_command_line() -> None:
     typed = ["run", "--key", "mdk_1", "--key-file", "k.txt", "--answer-key=sk", "--judge-key", "jk", "--k", "5"]
     assert without_secrets(typed) == (

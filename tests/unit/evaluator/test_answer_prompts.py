@@ -105,6 +105,7 @@ def test_memories_are_shown_with_their_time_in_the_dialogues_zone() -> None:
         '"there is no such information"',
         "There is no such information: you asked to delete it.",
         "I don't know.",
+        "I don't have that information.",
         "That was never mentioned in our conversations.",
         "No information about the gate code is available.",
     ],
@@ -113,7 +114,7 @@ def test_an_english_answer_that_abstains(answer: str) -> None:
     assert abstains(answer, refusal_words("en"))
 
 
-@pytest.mark.parametrize("answer", ["Bublik.", "", "She knows no one there.", "You asked me to remember it: 5083."])
+@pytest.mark.parametrize("answer", ["Bublik.", "", "We don't have a cat.", "You asked me to remember it: 5083."])
 def test_an_english_answer_that_does_not(answer: str) -> None:
     assert not abstains(answer, refusal_words("en"))
 
