@@ -45,13 +45,14 @@ async def connect(url: str, *, autocommit: bool = True) -> AsyncConnection:
 class Database:
     """A pool of connections to `url` whose search path is `schema`, which `migrate` has made.
 
-    A connection is tested before it is handed out, so that a restart of PostgreSQL costs no caller an error. A caller
-    waits at most `wait_s` for one.
+    A caller waits at most `wait_s` for a connection. Connections are not tested before they are handed out (that is a
+    round trip for each call); after an error all that lie idle are, and the broken ones replaced.
     """
 
     def __init__(self, url: str, schema: str, *, max_connections: int = 16, wait_s: float = 5.0) -> None:
         self.url = url
         self.schema = schema
+        self._replacing: asyncio.Task[None] | None = None
         self._pool = AsyncConnectionPool(
             # JIT compiles for longer than any of these queries runs.
             make_conninfo(url, connect_timeout=CONNECT_TIMEOUT_S, options="-c timezone=UTC -c jit=off"),
@@ -62,7 +63,6 @@ class Database:
             # Try again soon after PostgreSQL went away: the pool's pauses double up to this.
             reconnect_timeout=2.0,
             configure=self._configure,
-            check=AsyncConnectionPool.check_connection,
             open=False,
         )
 
@@ -73,17 +73,28 @@ class Database:
 
     async def close(self) -> None:
         """Closes the connections; harmless twice."""
+        if self._replacing is not None:
+            await asyncio.gather(self._replacing, return_exceptions=True)
         await self._pool.close()
 
     async def _configure(self, connection: AsyncConnection) -> None:
         await use_schema(connection, self.schema)
 
+    async def replace_broken(self) -> None:
+        """Tests the connections that lie idle, and replaces those that are broken."""
+        await self._pool.check()
+
     @asynccontextmanager
     async def connection(self) -> AsyncIterator[AsyncConnection]:
         """A connection on which each statement is a transaction of its own."""
-        with store_errors():
-            async with self._pool.connection() as connection:
-                yield connection
+        try:
+            with store_errors():
+                async with self._pool.connection() as connection:
+                    yield connection
+        except UnavailableError:
+            if self._replacing is None or self._replacing.done():
+                self._replacing = asyncio.create_task(self.replace_broken())
+            raise
 
     @asynccontextmanager
     async def transaction(self) -> AsyncIterator[AsyncConnection]:

@@ -11,7 +11,7 @@ import pytest
 import pytest_asyncio
 
 from memdock.errors import MemdockError
-from memdock.ledger import ErasureKind, Intent, Ledger, Settled
+from memdock.ledger import Counts, ErasureKind, Intent, Ledger, Settled
 from memdock.sqlite_ledger import SqliteLedger
 from memdock.system import Outcome
 from memdock.types import ModelUsage, Selection, Turn, TurnError, TurnState
@@ -218,6 +218,19 @@ async def test_an_owner_that_lost_its_schema_writes_nothing_until_it_holds_it_ag
     await _until(ledger.check_ready, refused=False)
     await ledger.admit("a", [turn("t1")])
     assert (await ledger.counts("a")).pending == 1
+
+
+async def test_connections_that_broke_are_replaced_before_the_schema_is_held_again(
+    ledger: PgLedger, postgres_url: str
+) -> None:
+    async def many() -> list[Counts]:
+        return await asyncio.gather(*(ledger.counts("a") for _ in range(12)))
+
+    await many()
+    async with await connect(postgres_url) as other:
+        await other.execute("SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE pid <> pg_backend_pid()")
+    await _until(ledger.check_ready, refused=False)
+    assert await many() == [Counts()] * 12
 
 
 async def _until(check: Callable[[], Awaitable[None]], *, refused: bool) -> None:

@@ -139,7 +139,7 @@ def run(*flags: str, **variables: str) -> tuple[int, str]:
     [
         (["serve", "--system", "Rag"], {}, "small letters, digits and -"),
         (["serve", "--fusion", "both"], {}, "'dense', 'keyword', 'hybrid'"),
-        (["migrate", "--database", "postgresql://127.0.0.1:1/x"], {}, "PostgreSQL cannot be used now"),
+        (["migrate", "--database", "postgresql://127.0.0.1:1/x"], {}, "PostgreSQL cannot be used at 127.0.0.1:1"),
         (["migrate", "--database", "mysql://x"], {}, "postgresql://USER:PASSWORD@HOST:PORT/NAME"),
         (["migrate"], {"MEMDOCK_DATABSE": "x"}, "unknown variable MEMDOCK_DATABSE"),
         (["reindex", "--embedder", "unknown"], {}, "unknown embedder 'unknown'"),
@@ -179,6 +179,6 @@ async def test_a_start_that_cannot_be_is_refused_in_a_sentence(database: Databas
         refusal(*store),
     )
     await ledger.close()
-    assert "PostgreSQL cannot be used now" in sentences[0]
+    assert "PostgreSQL cannot be used at 127.0.0.1:1" in sentences[0]
     assert "refused the key" in sentences[1]
     assert "in use by another process; stop that one, or name another system" in sentences[2]

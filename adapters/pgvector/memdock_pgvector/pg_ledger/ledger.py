@@ -32,7 +32,7 @@ class PgLedger:
 
     def __init__(self, database: Database) -> None:
         self._database = database
-        self._owner = Owner(database.url, database.schema)
+        self._owner = Owner(database.url, database.schema, database.replace_broken)
         self._key = b""
 
     async def open(self) -> None:

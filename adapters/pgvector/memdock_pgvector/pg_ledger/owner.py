@@ -1,6 +1,7 @@
 """The right to work on a schema: an advisory lock that PostgreSQL frees when its holder's connection ends."""
 
 import asyncio
+from collections.abc import Awaitable, Callable
 from contextlib import suppress
 
 import psycopg
@@ -16,10 +17,14 @@ _log = structlog.get_logger(__name__)
 
 
 class Owner:
-    """Holds the lock on a connection of its own; takes it again when that connection was lost."""
+    """Holds the lock on a connection of its own; takes it again when that connection was lost.
 
-    def __init__(self, url: str, schema: str) -> None:
+    `on_return` is awaited before the schema is held again: what hung on the lost PostgreSQL can be replaced there.
+    """
+
+    def __init__(self, url: str, schema: str, on_return: Callable[[], Awaitable[None]]) -> None:
         self._url = url
+        self._on_return = on_return
         self._schema = schema
         self._held = False
         self._keeper: asyncio.Task[None] | None = None
@@ -66,6 +71,7 @@ class Owner:
                 self._held = False
                 _log.warning("schema_lost", schema=self._schema)
                 connection = await self._lock_again()
+                await self._on_return()
                 _log.info("schema_held_again", schema=self._schema)
         finally:
             self._held = False
