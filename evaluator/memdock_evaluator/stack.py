@@ -144,7 +144,8 @@ class _Starts:
                 ports: dict[str, int] = json.loads(port_file.read_text())
                 return ports
             if process.poll() is not None:
-                raise StackError(f"{name} ended while starting: {_last_line(log)} (the whole log: {log})")
+                last = _last_line(log.read_text(errors="replace"))
+                raise StackError(f"{name} ended while starting: {last} (the whole log: {log})")
             self.notice.heed()
             time.sleep(0.05)
         raise StackError(f"{name} did not start within {START_S:.0f} s (its log: {log})")
@@ -183,9 +184,10 @@ def clean_environment() -> dict[str, str]:
     return {name: value for name, value in os.environ.items() if not name.startswith("MEMDOCK_")}
 
 
-def _last_line(log: Path) -> str:
-    lines = log.read_text(errors="replace").strip().splitlines()
-    return lines[-1] if lines else f"no word in {log.name}"
+def _last_line(said: str) -> str:
+    """The last words of a part that ended, which are its error."""
+    lines = said.strip().splitlines() or ["it does not say why"]
+    return lines[-1].removeprefix("Error: ")
 
 
 def _stop(process: "subprocess.Popen[bytes]") -> None:
@@ -216,5 +218,4 @@ def _run(command: Sequence[str]) -> None:
         command, env=clean_environment(), capture_output=True, text=True, check=False, start_new_session=True
     )
     if done.returncode:
-        last = (done.stderr.strip().splitlines() or ["it does not say why"])[-1]
-        raise StackError(f"{Path(command[0]).name} {command[1]} failed: {last.removeprefix('Error: ')}")
+        raise StackError(f"{Path(command[0]).name} {command[1]} failed: {_last_line(done.stderr)}")

@@ -118,3 +118,12 @@ def test_a_stack_that_cannot_start_says_so_in_one_sentence(tmp_path: Path) -> No
     assert done.code == 1
     assert done.errors.startswith(f"Error: {tmp_path / 'file'} cannot be written to")
     assert done.errors.count("\n") == 1
+
+
+@pytest.mark.timeout(240)
+@pytest.mark.slow
+def test_a_part_that_does_not_start_is_named_with_its_own_sentence(folder: Path) -> None:
+    done = run_command("memdock-eval", "stack", "--work", folder, "--grpc", "nowhere", timeout_s=END_S)
+    assert done.code == 1
+    assert done.errors.startswith(f"Error: gateway ended while starting: {folder}/gateway.yaml:")
+    assert done.errors.count("\n") == 1
