@@ -110,6 +110,8 @@ class EmbeddedPostgres:
                 last = True
             if last and self._running():
                 self._run("pg_ctl", "stop", "-w", "-m", "fast", "-D", str(self._data))
+                if self._sockets != self._data:
+                    shutil.rmtree(self._sockets, ignore_errors=True)
             os.close(self._holder)
             self._holder = None
 

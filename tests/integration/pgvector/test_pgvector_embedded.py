@@ -64,6 +64,7 @@ async def test_processes_share_a_folder_and_the_last_one_stops_the_server(folder
     assert server_pid(folder) == number, "one still holds it"
     await asyncio.to_thread(processes[1].communicate, b"")
     assert server_pid(folder) is None
+    assert not here._sockets.exists()
     await here.stop()
 
 
