@@ -3,13 +3,13 @@
 import re
 import secrets
 import time
-import traceback
 from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass
 
 import structlog
 
 from memdock.errors import InternalError, MemdockError, UnavailableError
+from memdock.log import log_fault
 from memdock.service import Call, Method
 from memdock.wire import MAX_ANSWER_BYTES
 
@@ -83,14 +83,8 @@ def as_error(fault: Exception, method: str, request_id: str) -> MemdockError:
     """An error of the protocol as it is; anything else is a bug: logged, and INTERNAL without a word of its own."""
     if isinstance(fault, MemdockError):
         return fault
-    log_fault(fault, method=method, request_id=request_id)
+    log_fault("fault", fault, method=method, request_id=request_id)
     return InternalError("INTERNAL", f"the server failed; its log says where, under request {request_id}")
-
-
-def log_fault(fault: Exception, **facts: str) -> None:
-    """Logs where a bug is, without the exception's message: that may hold a caller's text."""
-    frames = [f"{frame.filename}:{frame.lineno} {frame.name}" for frame in traceback.extract_tb(fault.__traceback__)]
-    _log.error("fault", kind=type(fault).__name__, frames=frames, **facts)
 
 
 def bounded(body: bytes) -> bytes:
@@ -110,5 +104,5 @@ async def readiness(check_ready: CheckReady) -> Mapping[str, bool]:
     except MemdockError as error:
         raise UnavailableError(error.reason, error.message) from None
     except Exception as fault:  # noqa: BLE001  a store that cannot be asked is a store that is away
-        log_fault(fault, method="readiness")
+        log_fault("readiness_failed", fault)
         raise UnavailableError("STORE_UNREACHABLE", "the readiness check failed; the log says where") from None

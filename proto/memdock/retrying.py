@@ -1,12 +1,15 @@
 """A service around a service that tries again what may succeed: every call of the protocol is safe to repeat."""
 
 import asyncio
+import copy
 import random
+import secrets
 from collections.abc import Awaitable, Callable
 from typing import Any
 
 from memdock.errors import MemdockError, UnavailableError
 from memdock.service import Call, Method, Service
+from memdock.v1 import memory_pb2 as pb
 
 MAX_RETRIES = 3
 FIRST_DELAY_S = 0.1
@@ -28,6 +31,7 @@ class Retrying:
 
     async def call(self, method: Method, request: Any, call: Call) -> Any:
         """The answer, or the error of the last attempt."""
+        request = as_one_erasure(request)
         for attempt in range(MAX_RETRIES):
             try:
                 return await self._service.call(method, request, call)
@@ -38,6 +42,19 @@ class Retrying:
                     raise
             await self._sleep(delay_s)
         return await self._service.call(method, request, call)
+
+
+def as_one_erasure(request: Any) -> Any:
+    """A copy of a Forget or Reset that gives no request id, with one; any other request as it is.
+
+    With it all tries are one erasure. Without it a try after a lost answer, or after IN_PROGRESS, would be an erasure
+    of its own: it would take the turns that came meanwhile, and tell what the first one took as not found.
+    """
+    if not isinstance(request, pb.ForgetRequest | pb.ResetRequest) or request.request_id:
+        return request
+    named = copy.deepcopy(request)
+    named.request_id = secrets.token_hex(16)
+    return named
 
 
 def retry_delay_s(error: MemdockError, attempt: int) -> float | None:

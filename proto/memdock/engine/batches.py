@@ -4,8 +4,9 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
 from memdock import usage
-from memdock.engine.faults import broken_interface, log_fault, must_end, turn_error
+from memdock.engine.faults import broken_interface, must_end, turn_error
 from memdock.ledger import PendingTurn, Settled
+from memdock.log import log_fault
 from memdock.system import Batch, Outcome, System
 from memdock.types import ModelUsage, Selection, TurnError, TurnState
 

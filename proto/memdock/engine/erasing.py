@@ -8,13 +8,14 @@ from dataclasses import asdict, dataclass
 from memdock import usage
 from memdock.engine.background import Background, pauses
 from memdock.engine.erasure_answers import for_system, forget_answer, reset_answer
-from memdock.engine.faults import error_of, is_passing, log_fault, must_end
+from memdock.engine.faults import error_of, is_passing, must_end
 from memdock.engine.spaces import Space
 from memdock.engine.spending import Spending
 from memdock.engine.worker import Worker
 from memdock.errors import AbortedError, MemdockError, UnavailableError
 from memdock.findings import refuse
 from memdock.ledger import ErasureKind, Intent, Ledger
+from memdock.log import log_fault
 from memdock.system import System
 from memdock.types import Selection
 from memdock.usage import Meter
@@ -22,6 +23,9 @@ from memdock.usage import Meter
 _FIRST_PAUSE_S = 0.2
 _LONGEST_PAUSE_S = 60.0
 _RETRY_AFTER_S = 1.0
+_OVERTAKEN = (
+    "the erasure ended meanwhile, or a Reset took its place: send the same request again to learn what is left to erase"
+)
 
 
 def in_progress(why: str) -> AbortedError:
@@ -61,8 +65,13 @@ class Erasing:
         self._background = background
         self._running: dict[int, Running] = {}
 
-    async def begin(self, space: Space, kind: ErasureKind, selection: Selection, request_id: str) -> Running | bytes:
-        """Writes an erasure down and starts it; the one under way, or its answer, where `request_id` names one."""
+    async def begin(
+        self, space: Space, kind: ErasureKind, selection: Selection, request_id: str
+    ) -> asyncio.Future[bytes]:
+        """Writes an erasure down and starts it, or finds the one that `request_id` names.
+
+        What comes back ends with the answer, or with why the attempt that is under way now failed.
+        """
         return await self._background.finish(self._begin(space, kind, selection, request_id))
 
     async def resume(self, space: Space) -> None:
@@ -71,7 +80,9 @@ class Erasing:
             if intent.erasure_id not in self._running:
                 self._start(space, intent)
 
-    async def _begin(self, space: Space, kind: ErasureKind, selection: Selection, request_id: str) -> Running | bytes:
+    async def _begin(
+        self, space: Space, kind: ErasureKind, selection: Selection, request_id: str
+    ) -> asyncio.Future[bytes]:
         if kind is ErasureKind.RESET:
             space.begin_reset()  # Retrieve is empty from here on, also before the ledger has answered
         try:
@@ -80,9 +91,12 @@ class Erasing:
             )
             space.notify()
             if begun.intent is not None:
-                return self._running.get(begun.intent.erasure_id) or self._start(space, begun.intent)
+                running = self._running.get(begun.intent.erasure_id) or self._start(space, begun.intent)
+                return running.attempt
             if begun.answer is not None:
-                return begun.answer
+                known = asyncio.get_running_loop().create_future()
+                known.set_result(begun.answer)
+                return known
             raise refuse("VALIDATION_FAILED", "request_id", "was used in this space for another request")
         except UnavailableError:
             self._background.spawn(self._adopt(space))
@@ -122,11 +136,14 @@ class Erasing:
             running.attempt.set_result(answer)
 
     async def _until_done(self, space: Space, running: Running) -> bytes | None:
-        """The answer; `None` when the erasure was given up, or the server ends first."""
+        """The answer; `None` when the erasure was given up or overtaken, or the server ends first."""
         for pause_s in pauses(_FIRST_PAUSE_S, _LONGEST_PAUSE_S):
             try:
                 async with space.lock:
-                    return await self._attempt(running.intent)
+                    if await self._is_open(running.intent):
+                        return await self._attempt(running.intent)
+                running.fail(AbortedError("IN_PROGRESS", _OVERTAKEN, retry_after_s=_RETRY_AFTER_S))
+                break
             except BaseException as fault:
                 if must_end(fault):
                     raise
@@ -141,6 +158,10 @@ class Erasing:
                 running.fail(in_progress("the server is ending"))
                 break
         return None
+
+    async def _is_open(self, intent: Intent) -> bool:
+        """Whether the erasure is still to be carried out: else it would take from the system what came after it."""
+        return any(one.erasure_id == intent.erasure_id for one in await self._ledger.open_erasures(intent.space))
 
     async def _attempt(self, intent: Intent) -> bytes:
         with usage.collect() as meter:

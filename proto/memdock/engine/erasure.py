@@ -6,9 +6,9 @@ from memdock import usage
 from memdock.convert import read_selection
 from memdock.engine.background import Background
 from memdock.engine.barrier import DEADLINE_SHARE
-from memdock.engine.erasing import Erasing, Running, in_progress
+from memdock.engine.erasing import Erasing, in_progress
 from memdock.engine.erasure_answers import for_system, preview_answer
-from memdock.engine.faults import error_of, log_fault, must_end
+from memdock.engine.faults import told
 from memdock.engine.features import require_selection
 from memdock.engine.spaces import Space, Spaces
 from memdock.engine.spending import Spending
@@ -45,26 +45,22 @@ class Eraser:
         space = self._spaces.at(request.space_id)
         if request.dry_run:
             return await self._background.finish(self._preview(space, selection))
-        begun = await self._erasing.begin(space, ErasureKind.FORGET, selection, request.request_id)
-        return pb.ForgetResponse.FromString(await _answer(begun, call))
+        attempt = await self._erasing.begin(space, ErasureKind.FORGET, selection, request.request_id)
+        return pb.ForgetResponse.FromString(await _answer(attempt, call))
 
     async def reset(self, request: pb.ResetRequest, call: Call) -> pb.ResetResponse:
         """Makes the space as if never used."""
         space = self._spaces.at(request.space_id)
-        begun = await self._erasing.begin(space, ErasureKind.RESET, Selection(), request.request_id)
-        return pb.ResetResponse.FromString(await _answer(begun, call))
+        attempt = await self._erasing.begin(space, ErasureKind.RESET, Selection(), request.request_id)
+        return pb.ResetResponse.FromString(await _answer(attempt, call))
 
     async def _preview(self, space: Space, selection: Selection) -> pb.ForgetResponse:
         async with space.lock:
             resolution = await self._ledger.resolve(space.name, selection)
             with usage.collect() as meter:
                 try:
-                    erasure = await self._system.forget(space.name, for_system(selection, resolution), dry_run=True)
-                except BaseException as fault:
-                    if must_end(fault):
-                        raise
-                    log_fault("preview_failed", fault)
-                    raise error_of(fault) from None
+                    with told("preview_failed"):
+                        erasure = await self._system.forget(space.name, for_system(selection, resolution), dry_run=True)
                 finally:
                     self._spending.add(space.name, meter.models)
             known = await self._ledger.find(space.name, erasure.erased_turn_ids)
@@ -72,12 +68,10 @@ class Eraser:
         return preview_answer(resolution, erasure, taken, meter)
 
 
-async def _answer(begun: Running | bytes, call: Call) -> bytes:
-    if isinstance(begun, bytes):
-        return begun
+async def _answer(attempt: asyncio.Future[bytes], call: Call) -> bytes:
     left_s = call.left_s()
     try:
         async with asyncio.timeout(None if left_s is None else left_s * DEADLINE_SHARE):
-            return await asyncio.shield(begun.attempt)
+            return await asyncio.shield(attempt)
     except TimeoutError:
         raise in_progress("work in flight is still waited for") from None

@@ -1,12 +1,11 @@
-"""What a failure of the memory system becomes: an error for a caller, an error of a turn, a line in the log.
+"""What a failure of the memory system becomes: an error for a caller, an error of a turn.
 
 A text that came out of the system is passed on only where it was meant for callers (`MemdockError`).
 """
 
 import asyncio
-import traceback
-
-import structlog
+from collections.abc import Iterator
+from contextlib import contextmanager
 
 from memdock.errors import (
     AbortedError,
@@ -17,11 +16,10 @@ from memdock.errors import (
     ResourceExhaustedError,
     UnavailableError,
 )
+from memdock.log import log_fault
 from memdock.types import TurnError
 
 _PASSING = (AbortedError, DeadlineExceededError, ResourceExhaustedError, UnavailableError)
-
-_log = structlog.get_logger("memdock")
 
 
 def is_passing(fault: BaseException) -> bool:
@@ -36,6 +34,18 @@ def error_of(fault: BaseException) -> MemdockError:
     return InternalError("INTERNAL", "the memory system failed; its log says where")
 
 
+@contextmanager
+def told(event: str) -> Iterator[None]:
+    """A fault of the system inside the block is logged, and becomes what a caller is told."""
+    try:
+        yield
+    except BaseException as fault:
+        if must_end(fault):
+            raise
+        log_fault(event, fault)
+        raise error_of(fault) from None
+
+
 def turn_error(fault: BaseException) -> TurnError:
     """Why a turn FAILED."""
     error = error_of(fault)
@@ -45,12 +55,6 @@ def turn_error(fault: BaseException) -> TurnError:
 def broken_interface(message: str) -> InternalError:
     """The system answered what its interface does not allow."""
     return InternalError("ADAPTER_PROTOCOL_ERROR", f"the memory system broke its interface: {message}")
-
-
-def log_fault(event: str, fault: BaseException) -> None:
-    """Tells what failed and where, without the exception's message: that may hold a turn's text."""
-    frames = [f"{frame.filename}:{frame.lineno} {frame.name}" for frame in traceback.extract_tb(fault.__traceback__)]
-    _log.warning(event, reason=error_of(fault).reason, kind=type(fault).__name__, frames=frames)
 
 
 def must_end(fault: BaseException) -> bool:

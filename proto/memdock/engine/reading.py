@@ -4,7 +4,7 @@ from collections.abc import Awaitable, Callable, Sequence
 
 from memdock import usage
 from memdock.convert import read_query, wire_record, wire_timing, wire_usage
-from memdock.engine.faults import broken_interface, error_of, log_fault, must_end
+from memdock.engine.faults import broken_interface, told
 from memdock.engine.features import require, require_query
 from memdock.engine.pages import read_token, write_token
 from memdock.engine.passing import check_answer, pass_on, source_ids, stands
@@ -76,17 +76,13 @@ class Reader:
     ) -> tuple[Sequence[Memory], Meter]:
         """What the system answers, at most `most`, and what that took; nothing while a Reset is under way."""
         with usage.collect() as meter:
+            if space.resetting:
+                return (), meter
             try:
-                if space.resetting:
-                    return (), meter
-                with usage.stage("system"):
-                    memories = await read()
-                check_answer(memories, most)
-            except BaseException as fault:
-                if must_end(fault):
-                    raise
-                log_fault("read_failed", fault)
-                raise error_of(fault) from None
+                with told("read_failed"):
+                    with usage.stage("system"):
+                        memories = await read()
+                    check_answer(memories, most)
             finally:
                 self._spending.add(space.name, meter.models)
         return memories, meter

@@ -10,7 +10,6 @@ from memdock.engine.background import Background
 from memdock.engine.barrier import Barrier
 from memdock.engine.erasing import Erasing
 from memdock.engine.erasure import Eraser
-from memdock.engine.faults import log_fault
 from memdock.engine.features import describe
 from memdock.engine.reading import Reader
 from memdock.engine.spaces import Spaces
@@ -18,6 +17,7 @@ from memdock.engine.spending import Spending
 from memdock.engine.worker import Worker
 from memdock.errors import DeadlineExceededError, NotFoundError, UnavailableError, UnimplementedError
 from memdock.ledger import Ledger
+from memdock.log import log_fault
 from memdock.service import Call, Method
 from memdock.system import HasLifecycle, HasReadiness, System
 from memdock.types import Limits

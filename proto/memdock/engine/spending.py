@@ -4,9 +4,8 @@ import asyncio
 from collections.abc import Sequence
 
 from memdock.engine.background import Background
-from memdock.engine.faults import log_fault
-from memdock.errors import MemdockError
 from memdock.ledger import Ledger
+from memdock.log import log_fault
 from memdock.types import ModelUsage
 from memdock.usage import merge
 
@@ -29,6 +28,8 @@ class Spending:
     async def written(self) -> None:
         """Returns when all that was noted before is in the ledger, or could not be written now."""
         for _ in range(2):  # the round under way, and the one with what came meanwhile
+            if self._waiting:
+                self._begin_round()
             if self._round is not None:
                 await asyncio.wait({self._round})
 
@@ -43,7 +44,7 @@ class Spending:
                 space, usage = next(iter(noted.items()))
                 await self._ledger.spend(space, merge(usage))
                 del noted[space]
-        except MemdockError as fault:
+        except Exception as fault:  # noqa: BLE001 - whatever it is, nothing that was noted is dropped
             log_fault("usage_not_written", fault)
             for space, usage in noted.items():
                 self._waiting.setdefault(space, []).extend(usage)

@@ -8,11 +8,12 @@ import structlog
 
 from memdock.engine.background import Background, pauses
 from memdock.engine.batches import Attempt, attempt, interrupted
-from memdock.engine.faults import is_passing, log_fault
+from memdock.engine.faults import is_passing
 from memdock.engine.features import has
 from memdock.engine.spaces import Space
 from memdock.engine.spending import Spending
 from memdock.ledger import Ledger, PendingTurn
+from memdock.log import log_fault
 from memdock.system import System
 from memdock.types import Feature
 
@@ -123,7 +124,7 @@ class Worker:
         try:
             await self._ledger.settle(space.name, done.settled, usage=done.spent, write=done.batch.write)
         except Exception as fault:
-            if done.batch.write is None or is_passing(fault):
+            if is_passing(fault):
                 self._spending.add(space.name, done.spent)
                 raise
             log_fault("write_failed", fault)

@@ -86,3 +86,39 @@ def test_the_delay_is_spread_over_its_whole_bound() -> None:
     assert all(delay_s is not None and 0 <= delay_s <= 0.4 for delay_s in delays_s)
     assert min(d for d in delays_s if d is not None) < 0.05
     assert max(d for d in delays_s if d is not None) > 0.35
+
+
+class Remembering(Failing):
+    """Remembers the requests that it got."""
+
+    def __init__(self, *failures: MemdockError) -> None:
+        super().__init__(*failures)
+        self.requests: list[Any] = []
+
+    async def call(self, method: Method, request: Any, call: Call) -> Any:
+        self.requests.append(request)
+        return await super().call(method, request, call)
+
+
+@pytest.mark.parametrize(
+    ("method", "request_"), [("Forget", pb.ForgetRequest(space_id="a")), ("Reset", pb.ResetRequest(space_id="a"))]
+)
+async def test_the_tries_of_an_erasure_are_one_and_two_calls_are_two(method: str, request_: Any) -> None:
+    service, clock = Remembering(away(), error("IN_PROGRESS", "it goes on", retry_after_s=1.0)), Clock()
+    retrying = Retrying(service, sleep=clock.sleep)
+    await retrying.call(METHODS[method], request_, Call())
+    await retrying.call(METHODS[method], request_, Call())
+    names = [one.request_id for one in service.requests]
+    assert len(names) == 4
+    assert names[0]
+    assert names[0] == names[1] == names[2] != names[3]
+    assert request_.request_id == ""
+
+
+async def test_an_erasures_own_request_id_stays_and_other_calls_pass_as_they_are() -> None:
+    service = Remembering()
+    named, read = pb.ResetRequest(space_id="a", request_id="mine"), pb.RetrieveRequest(space_id="a")
+    await Retrying(service).call(METHODS["Reset"], named, Call())
+    await Retrying(service).call(METHODS["Retrieve"], read, Call())
+    assert service.requests[0] is named
+    assert service.requests[1] is read

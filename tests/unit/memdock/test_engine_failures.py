@@ -5,6 +5,7 @@ from collections.abc import Sequence
 from dataclasses import replace
 from datetime import datetime
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -118,6 +119,15 @@ async def test_a_write_without_a_shared_transaction_fails_the_turns(tmp_path: Pa
     async with served(Writes(), tmp_path) as client:
         await client.add_turns(SPACE, turns("a"))
         assert (await client.flush(SPACE)).failed_count == 1
+
+
+async def test_an_outcome_that_cannot_be_kept_fails_the_turn_and_is_not_worked_on_for_ever(tmp_path: Path) -> None:
+    odd: Any = object()
+    async with served(AnswersWith([Outcome(state=TurnState.SEARCHABLE, memory_ids=(odd,))]), tmp_path) as client:
+        await client.add_turns(SPACE, turns("a"))
+        flushed = await client.flush(SPACE, timeout_s=5.0)
+        assert flushed.done
+        assert flushed.failed_count == 1
 
 
 async def test_a_failed_read_is_an_error_and_never_an_empty_list(tmp_path: Path) -> None:

@@ -6,8 +6,12 @@ from typing import Any
 
 import pytest
 
+from memdock.client import AsyncClient
+from memdock.engine import Ledgered
 from memdock.errors import AbortedError, InvalidArgumentError, UnavailableError, UnimplementedError
-from memdock.types import Component, Feature, TurnState
+from memdock.ledger import Intent
+from memdock.sqlite_ledger import SqliteLedger
+from memdock.types import Component, Erasure, Feature, Selection, TurnState
 from support.served import SPACE, found, reason_of, served, states, turn, turns, until
 from support.toys import ToySystem, without
 
@@ -259,3 +263,20 @@ async def test_no_text_of_forgotten_turns_is_left_in_the_ledgers_files(tmp_path:
         assert left == 0
         await client.flush(SPACE)
         assert await found(client) == {"stays"}
+
+
+async def test_a_refusal_that_comes_at_once_is_not_missed(tmp_path: Path) -> None:
+    class Refuses(ToySystem):
+        async def forget(self, space: str, selection: Selection, *, dry_run: bool) -> Erasure:
+            raise UnimplementedError("SELECTOR_UNSUPPORTED", "not this one")
+
+    class Quick(SqliteLedger):
+        async def abandon_erasure(self, intent: Intent) -> None:
+            return None
+
+    service = Ledgered(Refuses(), Quick(tmp_path / "ledger.db"))
+    await service.start()
+    client = AsyncClient(service, timeout_s=2.0)
+    assert await reason_of(client.forget(SPACE, turn_ids=["a"])) == "SELECTOR_UNSUPPORTED"
+    await service.drain(5.0)
+    await service.close()

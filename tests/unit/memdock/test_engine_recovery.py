@@ -160,7 +160,7 @@ async def test_a_ledger_that_is_away_is_waited_for_and_nothing_is_there_twice(tm
 
 
 async def test_usage_that_could_not_be_written_is_written_with_the_next(tmp_path: Path) -> None:
-    service = Ledgered(ToySystem(), Flaky(tmp_path / "ledger.db", spend=1))
+    service = Ledgered(ToySystem(), Flaky(tmp_path / "ledger.db", spend=3))  # a flush tries twice
     await service.start()
     client = AsyncClient(service)
     await client.retrieve(SPACE, "12")

@@ -202,3 +202,20 @@ async def test_nothing_is_left_when_a_writer_and_resets_run_at_once(tmp_path: Pa
         assert (await client.flush(SPACE)).done
         assert system.turn_ids(SPACE) == []
         assert await states(client) == {}
+
+
+async def test_a_forget_that_a_reset_overtook_takes_nothing_of_the_new_space(tmp_path: Path) -> None:
+    system = ToySystem()
+    async with served(system, tmp_path) as client:
+        await client.add_turns(SPACE, turns("a"))
+        await client.flush(SPACE)
+        system.erase_fault = UnavailableError("STORE_UNREACHABLE", "away")
+        assert await reason_of(client.forget(SPACE, turn_ids=["a"])) == "IN_PROGRESS"
+        system.erase_fault = None
+        await client.reset(SPACE)
+        await client.add_turns(SPACE, turns("a"))
+        await client.flush(SPACE)
+        await asyncio.sleep(0.5)  # the first try after a failure comes after 0.2 s
+        assert await states(client) == {"a": TurnState.SEARCHABLE}
+        assert await found(client) == {"a"}
+        assert len(system.calls("forget")) == 1

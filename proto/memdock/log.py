@@ -1,0 +1,68 @@
+"""Structured logs: one JSON object a line; ids and sizes, never the text of a turn, a key or a memory."""
+
+import logging
+import traceback
+from collections.abc import MutableMapping
+from datetime import UTC, datetime
+from typing import Any, Protocol
+
+import orjson
+import structlog
+
+from memdock.errors import MemdockError
+
+_log = structlog.get_logger("memdock")
+
+
+class Lines(Protocol):
+    """Where log lines go: what they need of a binary file."""
+
+    def write(self, line: bytes, /) -> Any:
+        """Takes a line."""
+
+    def flush(self) -> Any:
+        """Called after each line."""
+
+
+def set_up_logs(lines: Lines) -> None:
+    """Sends every log line of the process there, those of libraries too."""
+    structlog.configure(
+        processors=[
+            structlog.processors.add_log_level,
+            _add_time,
+            structlog.processors.JSONRenderer(serializer=orjson.dumps),
+        ],
+        wrapper_class=structlog.make_filtering_bound_logger(logging.INFO),
+        logger_factory=structlog.BytesLoggerFactory(lines),  # type: ignore[arg-type]  # two methods of a file suffice
+        cache_logger_on_first_use=False,
+    )
+    logging.basicConfig(handlers=[_ToStructlog()], level=logging.WARNING, force=True)
+
+
+def log_fault(event: str, fault: BaseException, **facts: str) -> None:
+    """Tells what failed and where, without the exception's message: that may hold a caller's text.
+
+    An error of the protocol is a warning, since it may pass; anything else is a bug.
+    """
+    frames = [f"{frame.filename}:{frame.lineno} {frame.name}" for frame in traceback.extract_tb(fault.__traceback__)]
+    level, reason = (logging.WARNING, fault.reason) if isinstance(fault, MemdockError) else (logging.ERROR, "INTERNAL")
+    _log.log(level, event, reason=reason, kind=type(fault).__name__, frames=frames, **facts)
+
+
+def _add_time(_logger: Any, _level: str, event: MutableMapping[str, Any]) -> MutableMapping[str, Any]:
+    """The time in UTC, as a datetime that orjson writes by itself: half the cost of structlog's own stamp."""
+    event["timestamp"] = datetime.now(UTC)
+    return event
+
+
+class _ToStructlog(logging.Handler):
+    """Warnings of libraries as lines of the same form; their texts are theirs, so only where they come from is told."""
+
+    def emit(self, record: logging.LogRecord) -> None:
+        structlog.get_logger().log(
+            record.levelno,
+            "library",
+            logger=record.name,
+            place=f"{record.filename}:{record.lineno}",
+            problem=record.exc_info[0].__name__ if record.exc_info and record.exc_info[0] else "",
+        )
