@@ -3,6 +3,7 @@
 import asyncio
 import threading
 from collections.abc import AsyncIterator, Callable, Coroutine, Iterator, Mapping, Sequence
+from concurrent.futures import CancelledError
 from datetime import datetime
 from types import TracebackType
 from typing import Any, Self, TypeVar
@@ -30,14 +31,20 @@ class _LoopThread:
 
     def __init__(self) -> None:
         self._loop = asyncio.new_event_loop()
-        self._thread = threading.Thread(target=self._loop.run_forever, name="memdock-client", daemon=True)
+        self._thread = threading.Thread(target=self._serve, name="memdock-client", daemon=True)
         self._thread.start()
 
     def run(self, work: Coroutine[Any, Any, T]) -> T:
-        """The result of a coroutine; an interrupt of the waiting thread cancels it."""
-        future = asyncio.run_coroutine_threadsafe(work, self._loop)
+        """The result of a coroutine; an interrupt of the waiting thread cancels it. A stopped loop: `RuntimeError`."""
+        try:
+            future = asyncio.run_coroutine_threadsafe(work, self._loop)
+        except RuntimeError:
+            work.close()
+            raise closed() from None
         try:
             return future.result()
+        except CancelledError:
+            raise closed() from None
         except BaseException:
             future.cancel()
             raise
@@ -53,10 +60,27 @@ class _LoopThread:
             yield item
 
     def stop(self) -> None:
-        """Ends the loop and its thread."""
+        """Ends the loop and its thread; what other threads still wait for is cancelled."""
         self._loop.call_soon_threadsafe(self._loop.stop)
         self._thread.join()
+
+    def _serve(self) -> None:
+        self._loop.run_forever()
+        self._loop.run_until_complete(_end_others())
         self._loop.close()
+
+
+async def _end_others() -> None:
+    others = asyncio.all_tasks() - {asyncio.current_task()}
+    for task in others:
+        task.cancel()
+    await asyncio.gather(*others, return_exceptions=True)
+    await asyncio.get_running_loop().shutdown_asyncgens()
+
+
+def closed() -> RuntimeError:
+    """The error of a call on a client that is closed, or that is closed during the call."""
+    return RuntimeError("the client is closed; open another one")
 
 
 class Client:

@@ -16,6 +16,7 @@ from memdock.service import Call, Service
 from memdock.tls import Tls
 
 _HEADER = re.compile(r"[a-z0-9-]{1,64}")
+_PRINTABLE = re.compile(r"[ -~]*")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -44,9 +45,13 @@ class Endpoint:
             raise ValueError(f"{self.url!r}: a {scheme} address is {scheme}://host:port and nothing more")
         if self.tls is not None and not scheme.endswith("s"):
             raise ValueError(f"{self.url!r}: TLS files need grpcs:// or https://")
-        for header in self.headers:
+        for header, value in self.headers.items():
             if not _HEADER.fullmatch(header):
                 raise ValueError(f"header {header!r} must be of a-z 0-9 and -")
+            if not _PRINTABLE.fullmatch(value):
+                raise ValueError(f"the value of header {header!r} must be printable ASCII")
+        if not _PRINTABLE.fullmatch(self.credential):
+            raise ValueError("the key must be printable ASCII, without a line break")
 
     @property
     def label(self) -> str:

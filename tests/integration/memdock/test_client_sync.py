@@ -97,3 +97,29 @@ async def test_nobody_there_is_one_error() -> None:
         return caught.value.reason
 
     assert await asyncio.to_thread(work) == "ADAPTER_UNREACHABLE"
+
+
+@pytest.mark.parametrize("scheme", SCHEMES)
+async def test_to_close_it_ends_the_calls_of_other_threads(scheme: str) -> None:
+    entered = asyncio.Event()
+
+    async def wait(method: Method, request: Any, call: Call) -> Any:
+        entered.set()
+        await asyncio.sleep(30)
+
+    async with faces_of(ScriptedService(wait)) as faces:
+        client = await asyncio.to_thread(connect, getattr(faces, scheme))
+        waiting = asyncio.create_task(asyncio.to_thread(client.retrieve, "a", "q"))
+        await entered.wait()
+        await asyncio.to_thread(client.close)
+        with pytest.raises(RuntimeError, match="the client is closed"):
+            await asyncio.wait_for(waiting, 5)
+        with pytest.raises(RuntimeError, match="the client is closed"):
+            client.describe()
+
+
+@pytest.mark.parametrize("scheme", SCHEMES)
+def test_a_key_that_no_header_can_hold_is_refused_without_being_told(scheme: str) -> None:
+    with pytest.raises(ValueError, match="printable ASCII") as refused:
+        connect(f"{scheme}://127.0.0.1:1", key="mdk_secret\nx")
+    assert "secret" not in str(refused.value)
