@@ -84,11 +84,16 @@ def open_writer(path: Path) -> sqlite3.Connection:
         needed = ".".join(map(str, _OLDEST_SQLITE))
         raise UnavailableError("STORE_UNREACHABLE", f"SQLite {needed} is needed, this is {sqlite3.sqlite_version}.")
     path.touch(mode=0o600)  # it holds what people said; SQLite gives the files beside it the same mode
-    connection = _connect(path)
-    connection.execute("PRAGMA journal_mode = WAL")
-    connection.execute("PRAGMA synchronous = FULL")
-    connection.execute("PRAGMA secure_delete = ON")
-    _create_tables(connection, path)
+    try:
+        connection = _connect(path)
+        connection.execute("PRAGMA journal_mode = WAL")
+        connection.execute("PRAGMA synchronous = FULL")
+        connection.execute("PRAGMA secure_delete = ON")
+        _create_tables(connection, path)
+    except sqlite3.Error as problem:
+        raise UnavailableError(
+            "STORE_UNREACHABLE", f"The ledger {path} cannot be opened ({problem}); name another file, or mend it."
+        ) from None
     return connection
 
 

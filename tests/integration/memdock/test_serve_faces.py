@@ -167,6 +167,14 @@ async def test_the_port_file_is_whole_and_true(tmp_path: Path) -> None:
         assert sorted(path.name for path in tmp_path.iterdir() if path.name.startswith(".")) == []
 
 
+async def test_a_port_file_that_cannot_be_written_is_told_and_nothing_stays_open(tmp_path: Path) -> None:
+    with pytest.raises(OSError, match="nowhere"):
+        async with serving(tmp_path, ToySystem(), port_file=tmp_path / "nowhere" / "ports.json"):
+            pass
+    async with serving(tmp_path, ToySystem()) as second:  # the ledger is free again
+        assert await status(second, "/readyz") == 200
+
+
 @pytest.mark.parametrize("face", SCHEMES)
 async def test_a_port_in_use_is_told_and_nothing_stays_open(tmp_path: Path, face: str) -> None:
     (tmp_path / "second").mkdir()

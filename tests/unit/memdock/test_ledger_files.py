@@ -49,6 +49,15 @@ async def test_a_missing_folder_and_a_foreign_layout_are_told(tmp_path: Path) ->
             await ledger.open()
 
 
+async def test_a_file_that_is_no_ledger_is_told_and_left_as_it_is(tmp_path: Path) -> None:
+    path = tmp_path / "ledger.db"
+    path.write_bytes(b"not a database, but of some length" * 100)
+    before = path.read_bytes()
+    with pytest.raises(UnavailableError, match=r"cannot be opened .file is not a database.; name another file"):
+        await SqliteLedger(path).open()
+    assert path.read_bytes() == before
+
+
 async def test_the_files_are_for_their_owner_only(tmp_path: Path) -> None:
     ledger = SqliteLedger(tmp_path / "ledger.db")
     await ledger.open()
