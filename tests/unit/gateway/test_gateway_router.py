@@ -116,6 +116,14 @@ async def test_unavailable_twice_then_fine_is_one_answer() -> None:
     assert len({request.SerializeToString() for _, request, _ in service.seen}) == 1, "the same request each time"
 
 
+async def test_the_tries_of_an_erasure_are_one_for_the_system() -> None:
+    service = Scripted(error("ADAPTER_UNREACHABLE", "gone"), pb.ResetResponse())
+    await ask(router(service), "Reset", pb.ResetRequest(system="rag", space_id="anna"))
+    first, second = (request.request_id for _, request, _ in service.seen)
+    assert first
+    assert first == second
+
+
 async def test_unavailable_for_ever_is_told_after_three_more_tries() -> None:
     service = Scripted(error("ADAPTER_UNREACHABLE", "gone"))
     with pytest.raises(MemdockError) as failed:
