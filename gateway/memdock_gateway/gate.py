@@ -14,6 +14,9 @@ from memdock_gateway.observe import Observer
 from memdock_gateway.readiness import Readiness
 from memdock_gateway.router import Router
 
+# For the answers to those who are cut off to get on their way.
+GOODBYE_S = 1.0
+
 _LIST_SYSTEMS = METHODS["ListSystems"]
 
 
@@ -26,7 +29,9 @@ class Gate:
         self._readiness = readiness
         self._observer = observer
         self._inside = 0
+        self._working: set[asyncio.Task[Any] | None] = set()
         self._closed = False
+        self._cut_off = False
         self._empty = asyncio.Event()
 
     async def admit(self, method: Method, path: Mapping[str, str], call: Call) -> None:
@@ -47,7 +52,16 @@ class Gate:
         if method is _LIST_SYSTEMS:
             return await self._list_systems(exchange.key)
         exchange.key.allow(call=method.name, system=request.system, space_id=getattr(request, "space_id", None))
-        return await self._router.call(method, request, call, exchange)
+        task = asyncio.current_task()
+        self._working.add(task)
+        try:
+            return await self._router.call(method, request, call, exchange)
+        except asyncio.CancelledError:
+            if self._cut_off:
+                raise _draining() from None
+            raise
+        finally:
+            self._working.discard(task)
 
     def observe(self, served: Served) -> None:
         """The call is over. One that was refused before anybody asked who calls has no record of its own."""
@@ -71,16 +85,26 @@ class Gate:
         return systems
 
     async def drain(self, drain_s: float) -> None:
-        """Lets nobody in any more, and waits at most `drain_s` seconds until everybody has left."""
+        """Lets nobody in any more, waits at most `drain_s` seconds until everybody has left, and cuts the rest off."""
         self._closed = True
-        if not self._inside:
+        if await self._left(drain_s):
             return
+        self._cut_off = True
+        for task in self._working:
+            if task is not None:
+                task.cancel()
+        await self._left(GOODBYE_S)
+
+    async def _left(self, within_s: float) -> bool:
+        if not self._inside:
+            return True
         self._empty.clear()
         try:
-            async with asyncio.timeout(drain_s):
+            async with asyncio.timeout(within_s):
                 await self._empty.wait()
         except TimeoutError:
-            return
+            return False
+        return True
 
     async def _list_systems(self, key: Key) -> Any:
         names = [name for name in self._router.systems if _may_use(key, name)]

@@ -184,6 +184,22 @@ async def test_a_system_has_a_deadline_of_its_own(tmp_path: Path, scheme: str) -
     assert "rag" in problem.message
 
 
+@pytest.mark.parametrize("scheme", SCHEMES)
+async def test_the_end_waits_for_those_inside_as_long_as_it_is_told_to(tmp_path: Path, scheme: str) -> None:
+    async def stuck(method: Method, request: Any, call: Call) -> Any:
+        await asyncio.Event().wait()
+
+    service = ScriptedService(stuck)
+    async with faces_of(service) as faces, asyncio.timeout(8):
+        async with gateway_over(tmp_path, [{"name": "rag", "address": faces.grpc}], drain_s=0.3) as gateway:
+            transport = open_transport(Endpoint(url=gateway.url(scheme), credential=gateway.keys["all"]))
+            inside = asyncio.create_task(AsyncClient(transport, system="rag").retrieve("s", "q"))
+            await until(lambda: service.seen)
+        problem = await refused(inside)
+        assert (problem.reason, problem.http_status) == ("DRAINING", 503)
+        await transport.close()
+
+
 WRONG_ANSWERS = [
     ("retrieve", pb.RetrieveResponse(memories=[pb.Memory(memory_id=str(n), text=FOREIGN) for n in range(11)])),
     ("retrieve", pb.RetrieveResponse(memories=[pb.Memory(text=FOREIGN)])),

@@ -7,6 +7,7 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
+import aiohttp
 import pytest
 import pytest_asyncio
 
@@ -14,6 +15,7 @@ from memdock.client import AsyncClient, connect_async
 from memdock.errors import MemdockError
 from memdock.server import ServeOptions, Server
 from memdock.sqlite_ledger import SqliteLedger
+from memdock.transport import Endpoint, open_transport
 from memdock.types import Turn
 from support.gateways import RunningGateway, gateway_over
 from support.toys import ToySystem
@@ -145,3 +147,28 @@ async def test_systems_are_listed_with_their_readiness(gateway: RunningGateway, 
             async with outer.client(face, "") as client:
                 listed = await client.list_systems()
             assert [(one.system, one.ready) for one in listed] == [("there", True), ("gone", False)]
+
+
+async def test_readiness_is_told_by_system_and_goes_down_with_the_last(gateway: RunningGateway, tmp_path: Path) -> None:
+    gone = {"name": "gone", "address": "grpc://127.0.0.1:9"}
+    for number, (systems, status, told) in enumerate(
+        (
+            ([{"name": "there", "address": gateway.url("http")}, gone], 200, {"there": True, "gone": False}),
+            ([gone], 503, None),
+        )
+    ):
+        folder = tmp_path / str(number)
+        folder.mkdir()
+        async with gateway_over(folder, systems) as outer, aiohttp.ClientSession() as session:
+            async with session.get(outer.url("http") + "/readyz") as response:
+                document = await response.json(content_type=None)
+                assert (response.status, document.get("systems")) == (status, told)
+            async with session.get(outer.url("http") + "/livez") as response:
+                assert response.status == 200
+            transport = open_transport(Endpoint(url=outer.url("grpc")))
+            if status == 200:
+                await transport.check_ready(5)
+            else:
+                with pytest.raises(MemdockError):
+                    await transport.check_ready(5)
+            await transport.close()

@@ -2,26 +2,31 @@
 
 import asyncio
 import os
-from collections.abc import AsyncIterator
+import re
+import socket
+from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
 from pathlib import Path
 from typing import Any
 
 import pytest
 import yaml
-from click.testing import CliRunner
+from click.testing import CliRunner, Result
 
-from memdock.client import ConnectedClient, connect_async
+from memdock.client import AsyncClient, ConnectedClient, connect_async
 from memdock.errors import MemdockError
 from memdock.server import ServeOptions, Server
 from memdock.service import Call, Method
 from memdock.sqlite_ledger import SqliteLedger
+from memdock.transport import Endpoint, open_transport
 from memdock.types import Turn
 from memdock_gateway.cli import main
+from memdock_gateway.config import load_config
+from memdock_gateway.server import Gateway
 from memdock_gateway.space_key import new_space_key, write_space_keys
 from support.faces import ScriptedService, faces_of, until
 from support.gateways import write_gateway
-from support.processes import Daemon, free_port, run_command
+from support.processes import Daemon
 from support.toys import ToySystem
 
 TURN = Turn(turn_id="t", session_id="s", role="user", text="Kazan")
@@ -53,6 +58,20 @@ def client(process: Daemon, key: str, *, face: str = "grpc", system: str = "rag"
     return connect_async(f"{face}://127.0.0.1:{process.ports()[face]}", system=system, key=key, **options)
 
 
+@asynccontextmanager
+async def here(config: Path, key: str = "") -> AsyncIterator[Callable[[str], AsyncClient]]:
+    """The gateway in the test's own process; gives a client of each system."""
+    async with Gateway(load_config(config)) as gateway:
+        transport = open_transport(Endpoint(url=f"grpc://127.0.0.1:{gateway.ports['grpc']}", credential=key))
+        yield lambda system: AsyncClient(transport, system=system)
+        await transport.close()
+
+
+def command(*words: str) -> Result:
+    """The command `memdock-gateway` in the test's own process."""
+    return CliRunner(env=dict.fromkeys(os.environ, None)).invoke(main, words)
+
+
 def edit(config: Path, **changes: Any) -> None:
     config.write_text(yaml.safe_dump(yaml.safe_load(config.read_text()) | changes))
 
@@ -79,12 +98,12 @@ async def test_an_insecure_gateway_asks_nobody_and_keeps_its_spaces(tmp_path: Pa
     async with adapter(tmp_path) as address:
         listen = {"grpc": "127.0.0.1:0", "http": "127.0.0.1:0"}
         config.write_text(yaml.safe_dump({"listen": listen, "systems": [{"name": "rag", "address": address}]}))
-        for number in range(2):
-            async with started(daemon(config, "--insecure-dev")) as process, client(process, "") as caller:
-                if number == 0:
-                    await caller.add_turns("s", [TURN])
-                    await caller.flush("s")
-                assert len((await caller.retrieve("s", "Kazan")).memories) == 1
+        assert command("check", "--config", str(config), "--insecure-dev").exit_code == 0
+        async with here(config) as caller:
+            await caller("rag").add_turns("s", [TURN])
+            await caller("rag").flush("s")
+        async with here(config) as caller:
+            assert len((await caller("rag").retrieve("s", "Kazan")).memories) == 1
 
 
 @asynccontextmanager
@@ -106,13 +125,17 @@ def test_a_missing_file_and_an_unknown_variable_are_told(tmp_path: Path) -> None
     assert "MEMDOCK_DEADLINE" in refusal(config, MEMDOCK_DEADLINE="5")
 
 
-def test_a_taken_port_is_told(tmp_path: Path) -> None:
+async def test_a_taken_port_is_told(tmp_path: Path) -> None:
     config, _ = write_gateway(tmp_path, [{"name": "rag", "address": "grpc://127.0.0.1:9"}])
-    port = free_port()
-    edit(config, listen={"grpc": f"127.0.0.1:{port}", "http": f"127.0.0.1:{port}"})
-    done = run_command("memdock-gateway", "serve", "--config", config)
-    assert (done.code, "Traceback" in done.words) == (1, False)
-    assert f"127.0.0.1:{port}" in done.words
+    for face in ("grpc", "http"):
+        with socket.socket() as taken:
+            taken.bind(("127.0.0.1", 0))
+            taken.listen()
+            address = f"127.0.0.1:{taken.getsockname()[1]}"
+            edit(config, listen={"grpc": "127.0.0.1:0", "http": "127.0.0.1:0"} | {face: address})
+            with pytest.raises(OSError, match=re.escape(address)):
+                async with here(config):
+                    pass
 
 
 def test_a_damaged_key_file_is_told(tmp_path: Path) -> None:
@@ -125,42 +148,37 @@ def test_an_exchanged_space_key_stops_the_start(tmp_path: Path) -> None:
     config, _ = write_gateway(tmp_path, [{"name": "rag", "address": "grpc://127.0.0.1:9"}])
     write_space_keys(tmp_path / "space-keys.yaml", {1: new_space_key(1)})
     assert "its spaces could not be found" in refusal(config)
-    checked = CliRunner().invoke(main, ["check", "--config", str(config)])
+    checked = command("check", "--config", str(config))
     assert (checked.exit_code, "its spaces could not be found" in checked.output) == (1, True)
 
 
 async def test_the_space_key_is_rotated_system_by_system(tmp_path: Path) -> None:
     async with adapter(tmp_path) as address:
         config, keys = write_gateway(tmp_path, [{"name": name, "address": address} for name in ("rag", "moved")])
-        async with started(daemon(config)) as process:
+        async with here(config, keys["all"]) as caller:
             for system in ("rag", "moved"):
-                async with client(process, keys["all"], system=system) as caller:
-                    await caller.add_turns("s", [TURN])
-                    await caller.flush("s")
+                await caller(system).add_turns("s", [TURN])
+                await caller(system).flush("s")
 
-        rotated = run_command("memdock-gateway", "rotate-space-key", "--config", config)
-        assert rotated.code == 0
+        rotated = command("rotate-space-key", "--config", str(config))
+        assert rotated.exit_code == 0
         content = yaml.safe_load(config.read_text())
-        fingerprint = next(word for word in rotated.words.split() if word.startswith("sha256:"))
+        fingerprint = next(word for word in rotated.output.split() if word.startswith("sha256:"))
         content["space_key"]["fingerprints"][2] = fingerprint
         config.write_text(yaml.safe_dump(content))
-        async with started(daemon(config)) as process:
+        async with here(config, keys["all"]) as caller:
             for system in ("rag", "moved"):
-                async with client(process, keys["all"], system=system) as caller:
-                    assert len((await caller.retrieve("s", "Kazan")).memories) == 1, "a new version moves nothing"
-            async with client(process, keys["all"], system="moved") as caller:
-                await caller.reset("s")
+                assert len((await caller(system).retrieve("s", "Kazan")).memories) == 1, "a new version moves nothing"
+            await caller("moved").reset("s")
 
         content["systems"][1]["space_key_version"] = 2
         config.write_text(yaml.safe_dump(content))
-        async with started(daemon(config)) as process:
-            async with client(process, keys["all"], system="rag") as caller:
-                assert len((await caller.retrieve("s", "Kazan")).memories) == 1
-            async with client(process, keys["all"], system="moved") as caller:
-                assert (await caller.retrieve("s", "Kazan")).memories == ()
-                assert not (await caller.add_turns("s", [TURN])).results[0].duplicate
-                await caller.flush("s")
-                assert len((await caller.retrieve("s", "Kazan")).memories) == 1
+        async with here(config, keys["all"]) as caller:
+            assert len((await caller("rag").retrieve("s", "Kazan")).memories) == 1
+            assert (await caller("moved").retrieve("s", "Kazan")).memories == ()
+            assert not (await caller("moved").add_turns("s", [TURN])).results[0].duplicate
+            await caller("moved").flush("s")
+            assert len((await caller("moved").retrieve("s", "Kazan")).memories) == 1
 
 
 async def test_a_killed_gateway_loses_nothing(tmp_path: Path) -> None:
@@ -216,13 +234,13 @@ async def test_sigterm_answers_those_inside_and_refuses_the_rest(tmp_path: Path,
 
 def test_init_makes_a_gateway_that_can_be_used(tmp_path: Path) -> None:
     folder = tmp_path / "gw"
-    made = run_command("memdock-gateway", "init", folder, "--system", "rag=http://127.0.0.1:9", "--tenant", "acme")
-    assert made.code == 0
+    made = command("init", str(folder), "--system", "rag=http://127.0.0.1:9", "--tenant", "acme")
+    assert made.exit_code == 0
     credential = (folder / "first.key").read_text().strip()
-    assert credential not in made.words
-    assert run_command("memdock-gateway", "check", "--config", folder / "gateway.yaml").code == 0
-    again = run_command("memdock-gateway", "init", folder)
-    assert (again.code, "is there already" in again.words) == (1, True)
+    assert credential not in made.output
+    assert command("check", "--config", str(folder / "gateway.yaml")).exit_code == 0
+    again = command("init", str(folder))
+    assert (again.exit_code, "is there already" in again.output) == (1, True)
     assert (folder / "first.key").read_text().strip() == credential
 
 
@@ -231,7 +249,7 @@ def test_init_makes_a_gateway_that_can_be_used(tmp_path: Path) -> None:
 )
 def test_init_writes_nothing_when_it_cannot_write_all(tmp_path: Path, options: tuple[str, ...]) -> None:
     folder = tmp_path / "gw"
-    refused = CliRunner().invoke(main, ["init", str(folder), *options])
+    refused = command("init", str(folder), *options)
     assert refused.exit_code != 0
     assert isinstance(refused.exception, SystemExit), "no trace for a user"
     assert not folder.exists()
