@@ -28,7 +28,9 @@ def http_app(face: HttpFace, version: str) -> FastAPI:
         return Response(document, media_type=JSON)
 
     app.add_route("/openapi.json", serve_document, methods=["GET"], include_in_schema=False)
-    app.mount("/", _Timed(face))
+    calls = _Timed(face)
+    app.mount("/", calls)
+    app.router.default = calls  # a mount takes no path with a line's end in it, and none without a slash before it
     return app
 
 

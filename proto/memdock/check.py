@@ -13,7 +13,7 @@ from google.protobuf.timestamp_pb2 import Timestamp
 
 from memdock.errors import PayloadTooLargeError
 from memdock.findings import Findings
-from memdock.json_values import FIRST_SECOND, LAST_SECOND
+from memdock.json_values import FIRST_SECOND, LAST_SECOND, MAX_DURATION_S
 from memdock.types import Limits
 from memdock.v1 import memory_pb2 as pb
 
@@ -111,6 +111,9 @@ def _check_metadata(metadata: Any, path: str, findings: Findings) -> None:
 def _check_flush(request: pb.FlushRequest, limits: Limits, findings: Findings) -> None:  # noqa: ARG001
     if request.timeout.seconds < 0 or request.timeout.nanos < 0:
         findings.add("VALIDATION_FAILED", "timeout", "must not be negative")
+    elif request.timeout.seconds > MAX_DURATION_S or request.timeout.nanos >= 10**9:
+        description = f"must be at most {MAX_DURATION_S} seconds, with 0 to 999999999 nanos"
+        findings.add("VALIDATION_FAILED", "timeout", description)
 
 
 def _check_retrieve(request: pb.RetrieveRequest, limits: Limits, findings: Findings) -> None:
@@ -206,7 +209,8 @@ def _check_zone(zone: str, path: str, findings: Findings) -> None:
 
 @cache
 def _zones() -> frozenset[str]:
-    return frozenset(available_timezones())
+    # Machines keep their own zone under a name that is not IANA's and means another zone elsewhere.
+    return frozenset(available_timezones()) - {"localtime"}
 
 
 def _instant(time: Timestamp) -> tuple[int, int]:

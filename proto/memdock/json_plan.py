@@ -52,8 +52,8 @@ class ReadPlan:
             name, read = known
             if name in arguments:
                 findings.add("VALIDATION_FAILED", f"{path}{name}", "is given twice, in both cases of its name")
-            elif item is not None:
-                arguments[name] = read(item, f"{path}{name}", findings)
+            else:
+                arguments[name] = None if item is None else read(item, f"{path}{name}", findings)
         return arguments
 
 

@@ -61,6 +61,16 @@ def shape(value: Any) -> Any:
     return [shape(item) for item in value] if isinstance(value, list) else type(value) is str
 
 
+@pytest.mark.parametrize("names", [("turn_id", "turnId"), ("turnId", "turn_id")])
+@pytest.mark.parametrize("values", [('"a"', '"b"'), ('"a"', "null"), ("null", '"b"')])
+def test_a_field_in_both_cases_of_its_name_is_refused_in_either_order(
+    names: tuple[str, str], values: tuple[str, str]
+) -> None:
+    given = ", ".join(f'"{name}": {value}' for name, value in zip(names, values, strict=True))
+    error = refused(pb.AddTurnsRequest, f'{{"turns": [{{{given}}}]}}')
+    assert [field.field for field in error.fields] == ["turns[0].turn_id"]
+
+
 TIMES = [
     "0001-01-01T00:00:00Z",
     "9999-12-31T23:59:59.999999999Z",
