@@ -214,6 +214,8 @@ def load_config(path: Path) -> Config:
         raise ConfigError(f"{path}: is not YAML: {problem}") from problem
     if not isinstance(content, dict):
         raise ConfigError(f"{path}:1: is not a mapping; it needs at least `systems:`")
+    if twice := _given_twice(node, set()):
+        raise ConfigError("\n".join(f"{path}:{line}: {key} is given twice" for line, key in twice))
     try:
         return Config.model_validate(content, context={"folder": path.parent})
     except ValidationError as problem:
@@ -236,6 +238,23 @@ def check_system(name: str, address: str) -> None:
 def _field(location: tuple[int | str, ...]) -> str:
     path = "".join(f"[{part}]" if isinstance(part, int) else f".{part}" for part in location).removeprefix(".")
     return f"{path}: " if path else ""
+
+
+def _given_twice(node: Any, seen: set[int]) -> list[tuple[int, str]]:
+    """Line and name of each key that its mapping has already; YAML itself takes the last one and says nothing."""
+    if not isinstance(node, yaml.CollectionNode) or id(node) in seen:
+        return []
+    seen.add(id(node))
+    if isinstance(node, yaml.SequenceNode):
+        return [found for part in node.value for found in _given_twice(part, seen)]
+    twice: list[tuple[int, str]] = []
+    keys: set[str] = set()
+    for key, value in node.value:
+        if key.value in keys:
+            twice.append((key.start_mark.line + 1, key.value))
+        keys.add(key.value)
+        twice += _given_twice(value, seen)
+    return twice
 
 
 def _line(node: Any, location: tuple[int | str, ...]) -> int:

@@ -65,11 +65,12 @@ def open_dataset(
 def detect(source: Source) -> Format:
     """The first of `FORMATS` that the file's first record has the keys of, or a `DatasetError` that lists them."""
     record = next(source.records())
-    keys = set(record.value) if isinstance(record.value, dict) else set()
+    is_object = isinstance(record.value, dict)
+    keys = set(record.value) if is_object else set()
     for known in FORMATS:
         if known.keys <= keys:
             return known
-    found = ", ".join(islice(sorted(keys), 12)) or "none, for it is no object"
+    found = ", ".join(islice(sorted(keys), 12)) or ("none" if is_object else "none, for it is no object")
     tried = "; ".join(f"{known.name} ({', '.join(sorted(known.keys))})" for known in FORMATS)
     problem = f"no known format. Its keys: {found}. Tried: {tried}"
     raise source.broken(record, "", problem, "see `memdock-eval dataset schema` for a format of your own data")

@@ -135,6 +135,9 @@ def _check_environment(environment: Mapping[str, str]) -> None:
 
 def _read_key(file: Path) -> str:
     try:
-        return file.read_text(encoding="utf-8").strip()
+        key = file.read_text(encoding="utf-8").strip()
     except (OSError, UnicodeDecodeError) as problem:
         raise click.UsageError(f"--key-file {file}: cannot be read: {problem}") from None
+    if not key:
+        raise click.UsageError(f"--key-file {file}: holds no key")
+    return key

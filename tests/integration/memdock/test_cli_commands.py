@@ -201,6 +201,7 @@ async def test_a_failed_turn_is_shown_with_its_reason(shell: Shell, space: str) 
         (("--url", "ftp://x", "ping"), 2, "must be grpc://host:port"),
         (("--key", "a", "--key-file", "b", "ping"), 2, "not both"),
         (("--key-file", "/no/such/file", "ping"), 2, "/no/such/file: cannot be read"),
+        (("--key-file", "/dev/null", "ping"), 2, "/dev/null: holds no key"),
         (("--ca-file", "/no/ca.pem", "ping"), 2, "TLS files need grpcs:// or https://"),
         (("retrieve", "a", "q", "--since", "2024-05-01"), 2, "must be an RFC 3339 time"),
         (("retrieve", "a", "q", "--top-k", "0"), 2, "--top-k"),

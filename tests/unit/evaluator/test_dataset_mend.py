@@ -84,8 +84,13 @@ def test_a_file_of_no_known_format_lists_what_was_tried(tmp_path: Path) -> None:
 def test_a_record_that_is_no_object_is_refused(tmp_path: Path, record: object) -> None:
     (tmp_path / "x.json").write_text(f"[{record!r}]".replace("'", '"'))
 
-    with pytest.raises(DatasetError, match=r"record 1: no known format\. Its keys: none"):
+    with pytest.raises(DatasetError, match=r"record 1: no known format\. Its keys: none, for it is no object\. "):
         open_dataset(tmp_path / "x.json")
+
+
+def test_an_object_without_keys_is_refused_as_an_object(tmp_path: Path) -> None:
+    with pytest.raises(DatasetError, match=r"record 1: no known format\. Its keys: none\. "):
+        open_dataset(write(tmp_path, [{}]))
 
 
 @pytest.mark.parametrize(
