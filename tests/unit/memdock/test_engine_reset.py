@@ -172,10 +172,19 @@ async def test_two_resets_and_a_forget_at_once_come_in_their_order(tmp_path: Pat
         forgetting = asyncio.create_task(client.forget(SPACE, turn_ids=["a"]))
         await asyncio.sleep(0)
         first, second = await asyncio.gather(client.reset(SPACE), client.reset(SPACE))
-        await forgetting
-        assert first.erased_turns + second.erased_turns == 1
-        assert [entry[0] for entry in system.log if entry[0] != "add"][:1] == ["forget"]
+        # A Reset may overtake the Forget before its work began: it is then told to ask again; nothing of it is left.
+        await asyncio.wait([forgetting])
+        overtaken = forgetting.exception()
+        if overtaken:
+            assert isinstance(overtaken, AbortedError)
+            assert overtaken.retry_after_s is not None
+        else:
+            assert forgetting.result().erased_turn_ids == ("a",)
+        # "a" is the Forget's once its intent is written, whoever then does the work; "b" is a Reset's in any order.
+        assert first.erased_turns + second.erased_turns in ((1, 2) if overtaken else (1,))
+        assert (await client.forget(SPACE, turn_ids=["a"])).not_found == ("a",)
         assert await states(client) == {}
+        assert await found(client) == set()
 
 
 async def test_nothing_is_left_when_a_writer_and_resets_run_at_once(tmp_path: Path) -> None:
