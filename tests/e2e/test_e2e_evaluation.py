@@ -199,7 +199,7 @@ def run_under_kills(stack: WholeStack, runs: Runs, name: str, *, kills: int, see
     """SIGKILL at random moments, the same command after each; the last one is let be."""
     rng = random.Random(seed)
     killed = 0
-    stack.models.latency_s = 0.03  # so that there is a middle to be killed in
+    stack.models.latency_s = 0.25  # so that there is a middle to be killed in
     try:
         for _ in range(kills):
             process = subprocess.Popen(
@@ -209,7 +209,7 @@ def run_under_kills(stack: WholeStack, runs: Runs, name: str, *, kills: int, see
                 env=clean_environment(),
             )
             try:
-                process.wait(rng.uniform(1.2, 4.0))
+                process.wait(rng.uniform(1.0, 3.0))
             except subprocess.TimeoutExpired:
                 killed += 1
             process.kill()
