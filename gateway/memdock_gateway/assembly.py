@@ -16,7 +16,7 @@ from memdock_gateway.observe import Observer
 from memdock_gateway.readiness import Readiness
 from memdock_gateway.router import Router
 from memdock_gateway.space_key import DEVELOPMENT_KEY, SpaceKey, SpaceNames, fitting_keys
-from memdock_gateway.tracing import Traces, open_traces
+from memdock_gateway.tracing import open_traces
 from memdock_gateway.upstream import Upstream
 
 
@@ -25,11 +25,10 @@ class Parts:
     """What a running gateway consists of, behind its faces."""
 
     gate: Gate
-    metrics: Metrics
+    observer: Observer
     callers: Callers
     transports: Mapping[str, Transport]
     audit: Audit | None
-    traces: Traces
 
 
 def require_safe(config: Config, *, insecure_dev: bool) -> None:
@@ -72,10 +71,10 @@ def assemble(config: Config) -> Parts:
     callers = _callers(config)
     audit = Audit(config.audit_file) if config.audit_file else None
     metrics = Metrics({name: upstream.lane for name, upstream in upstreams.items()})
-    traces = open_traces(config.telemetry)
     router = Router(upstreams, config.limits.limits(), audit)
-    gate = Gate(callers, router, Readiness(transports), Observer(metrics, traces))
-    return Parts(gate=gate, metrics=metrics, callers=callers, transports=transports, audit=audit, traces=traces)
+    observer = Observer(metrics, open_traces(config.telemetry))
+    gate = Gate(callers, router, Readiness(transports), observer)
+    return Parts(gate=gate, observer=observer, callers=callers, transports=transports, audit=audit)
 
 
 def tls_files(tls: TlsConfig | None) -> Tls | None:

@@ -70,7 +70,7 @@ class Gateway:
             limits=limits,
             admit=gate.admit,
             check_ready=gate.check_ready,
-            metrics=parts.metrics.render,
+            metrics=parts.observer.metrics,
             observe=gate.observe,
         )
         over_http = HttpServer(http_app(face, version("memdock-gateway")), listen.http, tls=tls_files(listen.tls))
@@ -97,7 +97,7 @@ async def serve(config: Config, port_file: Path | None) -> None:
 
 
 def _close_parts(parts: Parts, ends: contextlib.AsyncExitStack) -> None:
-    ends.callback(parts.traces.close)
+    ends.callback(parts.observer.close)
     if parts.audit:
         ends.callback(parts.audit.close)
     for transport in parts.transports.values():

@@ -5,6 +5,7 @@ Without a collector nothing is recorded and a caller's `traceparent` is passed o
 
 import random
 import re
+from datetime import datetime
 from typing import Protocol
 
 from opentelemetry import trace
@@ -74,7 +75,7 @@ class CollectedTraces:
         self._provider.shutdown()
 
 
-def end_span(span: Span, exchange: Exchange, face: str, code: str, reason: str) -> None:
+def end_span(span: Span, exchange: Exchange, *, face: str, code: str, reason: str, ended_at: datetime) -> None:
     """Closes the span with the call's ids, times and outcome."""
     span.set_attributes(
         {
@@ -91,7 +92,7 @@ def end_span(span: Span, exchange: Exchange, face: str, code: str, reason: str) 
     if reason:
         span.set_attribute("memdock.reason", reason)
         span.set_status(Status(StatusCode.ERROR))
-    span.end()
+    span.end(round(ended_at.timestamp() * 1e9))
 
 
 def open_traces(telemetry: Telemetry) -> Traces:

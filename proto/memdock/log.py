@@ -50,8 +50,9 @@ def log_fault(event: str, fault: BaseException, **facts: str) -> None:
 
 
 def _add_time(_logger: Any, _level: str, event: MutableMapping[str, Any]) -> MutableMapping[str, Any]:
-    """The time in UTC, as a datetime that orjson writes by itself: half the cost of structlog's own stamp."""
-    event["timestamp"] = datetime.now(UTC)
+    """The time in UTC where the line has none, as a datetime that orjson writes: half the cost of structlog's stamp."""
+    if "timestamp" not in event:
+        event["timestamp"] = datetime.now(UTC)
     return event
 
 

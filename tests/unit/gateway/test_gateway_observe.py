@@ -5,6 +5,7 @@ import io
 import logging
 from collections.abc import Callable
 from dataclasses import replace
+from datetime import UTC, datetime, timedelta
 from typing import Any
 
 import orjson
@@ -60,10 +61,12 @@ def log() -> Log:
     return read
 
 
-def test_a_call_is_one_line_of_ids_and_times(log: Log) -> None:
+async def test_a_call_is_one_line_of_ids_and_times(log: Log) -> None:
     observer = Observer(Metrics({}), NoTraces())
     for reason in ("", "QUEUE_FULL", "CANCELLED", "A_NEWER_ONE"):
         observer.end(finished(), served(reason))
+    assert log() == [], "told after the answers are on their way"
+    observer.tell()
     lines = log()
     assert [line["code"] for line in lines] == ["OK", "RESOURCE_EXHAUSTED", "CANCELLED", "UNKNOWN"]
     assert [line["reason"] for line in lines] == ["", "QUEUE_FULL", "CANCELLED", "A_NEWER_ONE"]
@@ -73,10 +76,15 @@ def test_a_call_is_one_line_of_ids_and_times(log: Log) -> None:
     assert first["timestamp"].endswith("+00:00")
 
 
-async def test_lines_are_gathered_and_written_soon(log: Log) -> None:
-    Observer(Metrics({}), NoTraces()).end(finished(), served())
+async def test_calls_are_told_together_soon_after_with_the_time_of_their_end(log: Log) -> None:
+    observer = Observer(Metrics({}), NoTraces())
+    observer.end(finished(), served())
+    ended = datetime.now(UTC)
+    observer.end(finished(), served())
     await asyncio.sleep(0.25)
-    assert len(log()) == 1
+    lines = log()
+    assert len(lines) == 2
+    assert all(abs(datetime.fromisoformat(line["timestamp"]) - ended) < timedelta(milliseconds=15) for line in lines)
 
 
 def test_a_librarys_words_stay_out_of_the_log(log: Log) -> None:
@@ -89,12 +97,12 @@ def test_a_librarys_words_stay_out_of_the_log(log: Log) -> None:
     assert "secret" not in str(line)
 
 
-def test_metrics_count_by_system_method_and_code(log: Log) -> None:
+async def test_metrics_count_by_system_method_and_code(log: Log) -> None:
     metrics = Metrics({"rag": Lane(concurrency=1, queue=1)})
     observer = Observer(metrics, NoTraces())
     for reason in ("", "", "STORE_UNREACHABLE"):
         observer.end(finished(), served(reason))
-    text = metrics.render().decode()
+    text = observer.metrics().decode()
     assert 'memdock_gateway_calls_total{code="OK",method="Retrieve",system="rag"} 2.0' in text
     assert 'memdock_gateway_calls_total{code="UNAVAILABLE",method="Retrieve",system="rag"} 1.0' in text
     assert 'memdock_gateway_retries_total{method="Retrieve",system="rag"} 6.0' in text
@@ -103,14 +111,14 @@ def test_metrics_count_by_system_method_and_code(log: Log) -> None:
     assert 'memdock_gateway_calls_waiting{system="rag"} 0.0' in text
 
 
-def test_a_span_is_a_child_of_the_callers_and_the_next_hop_gets_it(log: Log) -> None:
+async def test_a_span_is_a_child_of_the_callers_and_the_next_hop_gets_it(log: Log) -> None:
     exporter = InMemorySpanExporter()
     traces = CollectedTraces(exporter, sample_ratio=0)
     observer = Observer(Metrics({}), traces)
     exchange = observer.begin(METHODS["Retrieve"], Call(request_id="r1", trace_parent=CALLER))
     exchange.system = "rag"
     observer.end(exchange, served("STORE_UNREACHABLE"))
-    traces.close()
+    observer.close()
     (span,) = exporter.get_finished_spans()
     assert f"{span.context.trace_id:032x}" == CALLER[3:35]
     assert span.parent
