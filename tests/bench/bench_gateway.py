@@ -33,12 +33,22 @@ MAX_HTTP_ADDED_MS = 0.5
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Options:
-    """Rounds and calls a round at one caller, then at 32; many short rounds beat few long ones."""
+    """How often the whole is started anew, and then rounds and calls a round at one caller and at 32.
 
+    Where the kernel happens to put a process moves its figures as much as a busy minute does; many short rounds beat
+    few long ones.
+    """
+
+    stacks: int
     rounds: int
     calls: int
     crowd_rounds: int
     crowd_calls: int
+    sample_ratio: float
+
+
+# One figure a target, for each round.
+Rounds = list[dict[str, float]]
 
 
 async def p50_ms(ask: Ask, calls: int) -> float:
@@ -94,7 +104,7 @@ async def http_asker(port: int, key: str) -> Ask:
 
 async def interleaved(
     asks: Mapping[str, Ask], measure: Callable[[Ask, int], Awaitable[float]], rounds: int, calls: int
-) -> list[dict[str, float]]:
+) -> Rounds:
     """One figure a target and round; the order turns with each round."""
     names = list(asks)
     figures = []
@@ -104,41 +114,55 @@ async def interleaved(
     return figures
 
 
-async def measure(stack: Stack, options: Options) -> list[bool]:
-    """Prints each comparison; tells which caps hold."""
-    over_grpc = {"direct": stack.direct, "bare proxy": stack.proxy, "gateway": stack.gateway_grpc}
+async def measure(options: Options) -> tuple[Rounds, Rounds]:
+    """The rounds at one caller, in ms, and at 32 callers, in calls a second."""
+    alone: Rounds = []
+    crowd: Rounds = []
+    for _ in range(options.stacks):
+        with tempfile.TemporaryDirectory() as folder, running(Path(folder), sample_ratio=options.sample_ratio) as stack:
+            asks = grpc_askers(stack)
+            over_http = await http_asker(stack.gateway_http, stack.key)
+            every = {**asks, "gateway over HTTP": over_http}
+            for ask in every.values():
+                await p50_ms(ask, 200)
+            alone += await interleaved(every, p50_ms, options.rounds, options.calls)
+            crowd += await interleaved(asks, calls_per_s, options.crowd_rounds, options.crowd_calls)
+    return alone, crowd
+
+
+def grpc_askers(stack: Stack) -> dict[str, Ask]:
+    """Everything that speaks gRPC."""
+    ports = {"direct": stack.direct, "bare proxy": stack.proxy, "gateway": stack.gateway_grpc}
     if stack.nginx:
-        over_grpc["nginx"] = stack.nginx
-    asks = {name: grpc_asker(port, stack.key) for name, port in over_grpc.items()}
-    asks["gateway over HTTP"] = await http_asker(stack.gateway_http, stack.key)
-    for ask in asks.values():
-        await p50_ms(ask, 200)
+        ports["nginx"] = stack.nginx
+    return {name: grpc_asker(port, stack.key) for name, port in ports.items()}
 
-    alone = await interleaved(asks, p50_ms, options.rounds, options.calls)
-    print(f"\np50 at one caller, ms, and what is added to the direct call ({options.rounds} rounds of {options.calls})")
-    added_ms = {name: statistics.median(one[name] - one["direct"] for one in alone) for name in asks}
-    for name in asks:
-        print(f"  {name:<18} {statistics.median(one[name] for one in alone):.3f}  +{added_ms[name]:.3f}")
 
-    del asks["gateway over HTTP"]
-    crowd = await interleaved(asks, calls_per_s, options.crowd_rounds, options.crowd_calls)
-    print(f"\ncalls a second at {CALLERS} callers ({options.crowd_rounds} rounds of {options.crowd_calls})")
-    for name in asks:
+def report(alone: Rounds, crowd: Rounds) -> bool:
+    """Prints the figures; tells whether every cap holds."""
+
+    def added_ms(name: str) -> float:
+        return statistics.median(one[name] - one["direct"] for one in alone)
+
+    print(f"\np50 at one caller, ms, and what is added to the direct call (medians of {len(alone)} rounds)")
+    for name in alone[0]:
+        print(f"  {name:<18} {statistics.median(one[name] for one in alone):.3f}  +{added_ms(name):.3f}")
+    print(f"\ncalls a second at {CALLERS} callers (medians of {len(crowd)} rounds)")
+    for name in crowd[0]:
         print(f"  {name:<18} {statistics.median(one[name] for one in crowd):,.0f}")
-
     print("\ncaps")
-    added = added_ms["gateway"] / added_ms["bare proxy"]
+    added = added_ms("gateway") / added_ms("bare proxy")
     over_http = statistics.median(one["gateway over HTTP"] - one["gateway"] for one in alone)
     held = [
         told("p50 added by the gateway over that of the bare proxy", added, "at most", MAX_ADDED_RATIO),
         told("p50 of the HTTP face over the gRPC face, ms", over_http, "at most", MAX_HTTP_ADDED_MS),
     ]
-    if stack.nginx:
+    if "nginx" in crowd[0]:
         share = statistics.median(one["gateway"] / one["nginx"] for one in crowd)
         held.append(told("throughput beside nginx grpc_pass", share, "at least", MIN_THROUGHPUT_RATIO))
     else:
         print("  throughput beside nginx grpc_pass: not measured, nginx is not installed")
-    return held
+    return all(held)
 
 
 def told(what: str, figure: float, word: str, cap: float) -> bool:
@@ -150,22 +174,15 @@ def told(what: str, figure: float, word: str, cap: float) -> bool:
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--rounds", type=int, default=60)
+    parser.add_argument("--stacks", type=int, default=3, help="how often everything is started anew")
+    parser.add_argument("--rounds", type=int, default=30, help="a stack, at one caller")
     parser.add_argument("--calls", type=int, default=50, help="a round at one caller")
-    parser.add_argument("--crowd-rounds", type=int, default=9)
+    parser.add_argument("--crowd-rounds", type=int, default=3, help="a stack, at 32 callers")
     parser.add_argument("--crowd-calls", type=int, default=1600, help="a round at 32 callers")
     parser.add_argument("--sample-ratio", type=float, default=0.1, help="share of calls that are traced")
-    parsed = parser.parse_args()
-    options = Options(
-        rounds=parsed.rounds,
-        calls=parsed.calls,
-        crowd_rounds=parsed.crowd_rounds,
-        crowd_calls=parsed.crowd_calls,
-    )
-    print(f"gateway with keys, metrics, logs and traces ({parsed.sample_ratio:.0%} of the calls sampled)")
-    with tempfile.TemporaryDirectory() as folder, running(Path(folder), sample_ratio=parsed.sample_ratio) as stack:
-        held = uvloop.run(measure(stack, options))
-    sys.exit(0 if all(held) else 1)
+    options = Options(**vars(parser.parse_args()))
+    print(f"gateway with keys, metrics, logs and traces ({options.sample_ratio:.0%} of the calls sampled)")
+    sys.exit(0 if report(*uvloop.run(measure(options))) else 1)
 
 
 if __name__ == "__main__":
