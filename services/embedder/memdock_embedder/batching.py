@@ -2,12 +2,13 @@
 
 import asyncio
 from collections import deque
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 
 import numpy as np
 
 from memdock_embedder.backends import Embedded, Embedder, EmbedderError, InputType
+from memdock_embedder.pieces import join, split
 
 
 @dataclass(slots=True)
@@ -21,14 +22,18 @@ class _Piece:
 class BatchingEmbedder:
     """Wraps an embedder: while the model works, what arrives is gathered, and goes to it together as one batch.
 
-    A lone caller waits for nothing. A batch holds one kind (query, passage) and at most `max_texts`; a longer request
-    goes in pieces, in order. While both kinds wait they take turns, so that a question never waits for more than one
-    batch of passages. More than `max_waiting` pieces: PROVIDER_RATE_LIMITED.
+    A lone caller waits for nothing. A batch holds one kind (query, passage), at most `max_texts` and at most
+    `max_characters` unless one text has more; a longer request goes in pieces, in order. While both kinds wait they
+    take turns, so that a question never waits for more than one batch of passages. More than `max_waiting` pieces:
+    PROVIDER_RATE_LIMITED.
     """
 
-    def __init__(self, embedder: Embedder, *, max_texts: int = 16, max_waiting: int = 1024) -> None:
+    def __init__(
+        self, embedder: Embedder, *, max_texts: int = 16, max_characters: int = 8_000, max_waiting: int = 4096
+    ) -> None:
         self._embedder = embedder
         self._max_texts = max_texts
+        self._max_characters = max_characters
         self._max_waiting = max_waiting
         self._waiting: dict[InputType, deque[_Piece]] = {"query": deque(), "passage": deque()}
         self._worker: asyncio.Task[None] | None = None
@@ -39,13 +44,14 @@ class BatchingEmbedder:
         """See `Embedder.embed`. Where callers share a batch, tokens are shared by characters and are estimated."""
         if not texts:
             return await self._embedder.embed(texts, input_type)
-        pieces = [_Piece(texts[i : i + self._max_texts]) for i in range(0, len(texts), self._max_texts)]
+        bounds = {"max_texts": self._max_texts, "max_characters": self._max_characters}
+        pieces = [_Piece(piece) for piece in split(texts, **bounds)]
         if sum(map(len, self._waiting.values())) + len(pieces) > self._max_waiting:
             raise EmbedderError("PROVIDER_RATE_LIMITED", "too many texts wait for the model", retry_after_s=1.0)
         self._waiting[input_type].extend(pieces)
         if self._worker is None or self._worker.done():
             self._worker = asyncio.create_task(self._work())
-        return _join(await asyncio.gather(*(piece.answer for piece in pieces)))
+        return join(await asyncio.gather(*(piece.answer for piece in pieces)))
 
     async def _work(self) -> None:
         while any(self._waiting.values()):
@@ -56,16 +62,17 @@ class BatchingEmbedder:
 
     def _take(self, waiting: deque[_Piece]) -> list[_Piece]:
         batch: list[_Piece] = []
-        size = 0
+        size = characters = 0
         while waiting:
             head = waiting[0]
             if head.answer.done():  # its caller has left
                 waiting.popleft()
                 continue
-            if batch and size + len(head.texts) > self._max_texts:
+            size += len(head.texts)
+            characters += sum(map(len, head.texts))
+            if batch and (size > self._max_texts or characters > self._max_characters):
                 break
             batch.append(waiting.popleft())
-            size += len(head.texts)
         return batch
 
     async def _embed(self, batch: Sequence[_Piece], input_type: InputType) -> None:
@@ -102,13 +109,3 @@ def _share(batch: Sequence[_Piece], embedded: Embedded) -> None:
                     calls=embedded.calls,
                 )
             )
-
-
-def _join(parts: Iterable[Embedded]) -> Embedded:
-    parts = list(parts)
-    return Embedded(
-        vectors=np.concatenate([part.vectors for part in parts]),
-        tokens=sum(part.tokens for part in parts),
-        estimated=any(part.estimated for part in parts),
-        calls=sum(part.calls for part in parts),
-    )

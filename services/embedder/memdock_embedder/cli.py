@@ -95,7 +95,8 @@ async def _serve(settings: Settings) -> None:
         settings.embedder, cache=settings.cache, api_key=settings.api_key, plain=settings.plain
     )
     embedder = BatchingEmbedder(source)
-    runner = web.AppRunner(Face(embedder, Limits()).app(), access_log=None)
+    # A caller that left must not be worked for: its retry would come on top.
+    runner = web.AppRunner(Face(embedder, Limits()).app(), access_log=None, handler_cancellation=True)
     stop = asyncio.Event()
     for name in (signal.SIGTERM, signal.SIGINT):
         asyncio.get_running_loop().add_signal_handler(name, stop.set)

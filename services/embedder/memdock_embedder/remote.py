@@ -10,20 +10,26 @@ import numpy as np
 import orjson
 
 from memdock_embedder.backends import Embedded, EmbedderError, InputType, unit
+from memdock_embedder.pieces import join, split
 
-BATCH_TEXTS = 128
+MAX_TEXTS = 128
+MAX_CHARACTERS = 16_000
 TRIES = 4
+SLOWEST_CHARACTERS_S = 200.0
+"""A model on a busy processor reads some 500 characters a second; a request has time for less than half of that."""
 
 
 class RemoteEmbedder:
     """`url` is the base that `/embeddings` is added to (`http://host:port/v1`). Made by `RemoteEmbedder.connect`.
 
-    `input_type` is sent along unless `plain`: servers that do not know the field may refuse it. 429, 5xx and a lost
-    connection are tried again, at most 4 times in all, after Retry-After where it is given.
+    `input_type` is sent along unless `plain`: servers that do not know the field may refuse it. Long input goes in
+    requests of at most 128 texts and 16,000 characters, each with `timeout_s` and a second for every 200 characters.
+    429, 5xx and a lost connection are tried again, at most 4 times in all, after Retry-After where it is given.
     """
 
-    def __init__(self, session: aiohttp.ClientSession, url: str, model: str, *, plain: bool) -> None:
+    def __init__(self, session: aiohttp.ClientSession, url: str, model: str, *, timeout_s: float, plain: bool) -> None:
         self._session = session
+        self._timeout_s = timeout_s
         self._url = url.rstrip("/") + "/embeddings"
         self._plain = plain
         self.model = model
@@ -35,8 +41,8 @@ class RemoteEmbedder:
     ) -> "RemoteEmbedder":
         """Opens the endpoint and asks it for one vector, to learn the dimension."""
         headers = {"Authorization": f"Bearer {api_key}"} if api_key else {}
-        session = aiohttp.ClientSession(headers=headers, timeout=aiohttp.ClientTimeout(total=timeout_s))
-        embedder = cls(session, url, model, plain=plain)
+        session = aiohttp.ClientSession(headers=headers)
+        embedder = cls(session, url, model, timeout_s=timeout_s, plain=plain)
         try:
             embedder.dimension = (await embedder.embed(["dimension"], "query")).vectors.shape[1]
         except BaseException:
@@ -48,31 +54,28 @@ class RemoteEmbedder:
         """See `Embedder.embed`."""
         if not texts:
             return Embedded(vectors=np.empty((0, self.dimension), dtype=np.float32), tokens=0, calls=0)
-        parts = [await self._post(texts[i : i + BATCH_TEXTS], input_type) for i in range(0, len(texts), BATCH_TEXTS)]
-        return Embedded(
-            vectors=np.concatenate([part.vectors for part in parts]),
-            tokens=sum(part.tokens for part in parts),
-            estimated=any(part.estimated for part in parts),
-            calls=len(parts),
-        )
+        pieces = split(texts, max_texts=MAX_TEXTS, max_characters=MAX_CHARACTERS)
+        return join([await self._post(piece, input_type) for piece in pieces])
 
     async def _post(self, texts: Sequence[str], input_type: InputType) -> Embedded:
         body: dict[str, Any] = {"model": self.model, "input": list(texts), "encoding_format": "float"}
         if not self._plain:
             body["input_type"] = input_type
+        characters = sum(map(len, texts))
+        timeout = aiohttp.ClientTimeout(total=self._timeout_s + characters / SLOWEST_CHARACTERS_S)
         for attempt in range(1, TRIES + 1):
             try:
-                return self._read(await self._send(body), texts)
+                return self._read(await self._send(body, timeout), texts)
             except EmbedderError as error:
                 if attempt == TRIES or error.reason not in RETRIED:
                     raise
                 await asyncio.sleep(error.retry_after_s or random.uniform(0, 0.2 * 2**attempt))  # noqa: S311 - jitter
         raise AssertionError("unreachable")
 
-    async def _send(self, body: dict[str, Any]) -> bytes:
+    async def _send(self, body: dict[str, Any], timeout: aiohttp.ClientTimeout) -> bytes:
         try:
             async with self._session.post(
-                self._url, data=orjson.dumps(body), headers={"Content-Type": "application/json"}
+                self._url, data=orjson.dumps(body), headers={"Content-Type": "application/json"}, timeout=timeout
             ) as answer:
                 payload = await answer.read()
                 if answer.status != 200:

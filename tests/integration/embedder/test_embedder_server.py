@@ -79,6 +79,27 @@ async def test_the_server_answers_openai_and_its_own_client_alike_and_stops_on_s
     await bundled.close()
 
 
+async def test_what_a_caller_left_behind_is_not_worked_on(tmp_path: Path) -> None:
+    async with embedder_process(tmp_path) as (url, _), aiohttp.ClientSession() as session:
+        # Minutes of work for the model, left at once; a request that comes then is not behind it.
+        left = {"input": ["word " * 400] * 400}
+        with pytest.raises(TimeoutError):
+            await session.post(f"{url}/embeddings", json=left, timeout=aiohttp.ClientTimeout(total=1.0))
+        async with asyncio.timeout(45):
+            async with session.post(f"{url}/embeddings", json={"input": "still here"}) as answer:
+                assert answer.status == 200
+
+
+async def test_remote_parts_what_is_long_and_gives_it_time() -> None:
+    async with serve_models(ModelServer()) as server:
+        embedder = await RemoteEmbedder.connect(server.url, "m", timeout_s=0.3)
+        server.latency_s = 0.6
+        embedded = await embedder.embed(["a" * 9_000, "b" * 9_000, "c" * 300], "passage")
+        assert [len(body["input"]) for _, body in server.requests[-2:]] == [1, 2]
+        assert embedded.calls == 2
+        await embedder.close()
+
+
 async def test_a_wrong_embedder_is_one_sentence(tmp_path: Path) -> None:
     process = await asyncio.create_subprocess_exec(
         str(Path(sys.executable).with_name("memdock-embedder")),

@@ -11,6 +11,7 @@ import pytest
 from memdock_embedder import Embedded, EmbedderError, InputType, open_embedder
 from memdock_embedder.batching import BatchingEmbedder
 from memdock_embedder.cache import CachedEmbedder
+from memdock_embedder.pieces import split
 from memdock_embedder.sentence import prefixes_of
 from memdock_embedder.wire import Limits, RequestError, read_request
 
@@ -115,6 +116,22 @@ async def test_a_long_request_goes_in_pieces_and_a_question_waits_for_one_of_the
     assert (embedded.tokens, embedded.calls) == (15, 3)
     assert (await question).tokens == 1
     assert [texts for texts, _ in source.calls] == [["a", "bb"], ["q"], ["ccc", "dddd"], ["eeeee"]]
+    await batching.close()
+
+
+def test_pieces_keep_order_and_both_bounds() -> None:
+    assert split(["a", "b", "c"], max_texts=2, max_characters=9) == [["a", "b"], ["c"]]
+    assert split(["aa", "bbbbb", "c"], max_texts=9, max_characters=3) == [["aa"], ["bbbbb"], ["c"]]
+    assert split([], max_texts=2, max_characters=9) == []
+
+
+async def test_long_texts_of_several_callers_do_not_share_a_batch() -> None:
+    source = Lengths()
+    batching = BatchingEmbedder(source, max_characters=10)
+    await asyncio.gather(
+        *(batching.embed([letter * 6], "passage") for letter in "abc"), batching.embed(["d"], "passage")
+    )
+    assert [texts for texts, _ in source.calls] == [["aaaaaa"], ["bbbbbb"], ["cccccc", "d"]]
     await batching.close()
 
 
