@@ -4,6 +4,7 @@ Errors go out as a code and trailers without `abort`: no exception and no log li
 bytes, so that a caller can be refused before anything is parsed.
 """
 
+import asyncio
 import importlib.util
 import os
 import time
@@ -30,6 +31,7 @@ from memdock.face import (
     read_call,
 )
 from memdock.health import HealthHandler
+from memdock.server_grpc import GrpcServer
 from memdock.service import GATEWAY_SERVICE, MEMORY_SERVICE, METHODS, Call, Method, Service
 from memdock.tls import Tls, server_credentials
 from memdock.types import Limits
@@ -52,6 +54,8 @@ class GrpcFace(grpc.GenericRpcHandler):
         self._limits = limits
         self._admit = admit
         self._observe = observe
+        self.answering: set[asyncio.Task[None]] = set()
+        """The tasks of calls that are not answered yet, down to the last byte."""
         self._handlers: dict[str, grpc.RpcMethodHandler[Any, Any]] = {
             method.grpc_path: grpc.unary_unary_rpc_method_handler(self._handler(method)) for method in METHODS.values()
         }
@@ -63,6 +67,7 @@ class GrpcFace(grpc.GenericRpcHandler):
     def _handler(self, method: Method) -> Handler:
         async def handle(body: bytes, context: Context) -> bytes:
             started = time.perf_counter()
+            self._keep_until_answered()
             headers = {key: value for key, value in context.invocation_metadata() or () if isinstance(value, str)}
             call = read_call(headers, context.time_remaining())
             reason, reply = CANCELLED, b""
@@ -91,6 +96,12 @@ class GrpcFace(grpc.GenericRpcHandler):
 
         return handle
 
+    def _keep_until_answered(self) -> None:
+        task = asyncio.current_task()  # gRPC's own, which ends when the answer is written
+        assert task is not None
+        self.answering.add(task)
+        task.add_done_callback(self.answering.discard)
+
     async def _answer(self, method: Method, body: bytes, call: Call) -> bytes:
         await self._admit(method, {}, call)
         request = from_bytes(method.request, body)
@@ -108,7 +119,7 @@ def grpc_server(
     admit: Admit = admit_all,
     check_ready: CheckReady = always_ready,
     observe: Observe = log_served,
-) -> tuple[grpc.aio.Server, int]:
+) -> tuple[GrpcServer, int]:
     """A server, not yet started, and the port that it is bound to; `address` is `host:port`, port 0 a free one.
 
     Raises `OSError` naming the address when it cannot be bound, and `ValueError` when `tls` cannot be used. To be
@@ -120,7 +131,8 @@ def grpc_server(
     health = HealthHandler(check_ready, (MEMORY_SERVICE, GATEWAY_SERVICE))
     server = grpc.aio.server(handlers=(face, health), options=_options(limits))
     _add_reflection(server)
-    return server, _bind(server, address, tls)
+    port = _bind(server, address, tls)
+    return GrpcServer(server, port, face.answering), port
 
 
 def _options(limits: Limits) -> Sequence[tuple[str, Any]]:
