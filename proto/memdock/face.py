@@ -3,12 +3,14 @@
 import random
 import re
 import time
-from collections.abc import Awaitable, Callable, Mapping
+from collections import Counter
+from collections.abc import Awaitable, Callable, Iterable, Mapping
 from dataclasses import dataclass
 
 import structlog
 
 from memdock.errors import InternalError, MemdockError, UnavailableError
+from memdock.findings import refuse
 from memdock.log import log_fault
 from memdock.service import Call, Method
 from memdock.wire import MAX_ANSWER_BYTES
@@ -20,6 +22,17 @@ Admit = Callable[[Method, Mapping[str, str], Call], Awaitable[None]]
 
 CheckReady = Callable[[], Awaitable[Mapping[str, bool]]]
 """Which systems are ready, by name; raises `MemdockError` (STORE_UNREACHABLE, DRAINING) when nothing can be served."""
+
+READ_HEADERS = (
+    "authorization",
+    "content-encoding",
+    "content-length",
+    "content-type",
+    "traceparent",
+    "x-request-id",
+    "x-timeout-ms",
+)
+"""The headers that a face reads."""
 
 _REQUEST_ID = re.compile(r"[!-~]{1,128}")
 _TRACE_PARENT = re.compile(r"[0-9a-f]{2}-[0-9a-f]{32}-[0-9a-f]{16}-[0-9a-f]{2}")
@@ -72,14 +85,26 @@ def read_call(headers: Mapping[str, str], left_s: float | None) -> Call:
     scheme, _, credential = headers.get("authorization", "").partition(" ")
     trace_parent = headers.get("traceparent", "")
     return Call(
-        request_id=request_id if _REQUEST_ID.fullmatch(request_id) else _new_request_id(),
+        request_id=request_id if _REQUEST_ID.fullmatch(request_id) else new_request_id(),
         deadline=None if left_s is None else time.monotonic() + left_s,
         credential=credential.strip() if scheme.lower() == "bearer" else "",
         trace_parent=trace_parent if _TRACE_PARENT.fullmatch(trace_parent) else "",
     )
 
 
-def _new_request_id() -> str:
+def refuse_repeated(names: Iterable[str]) -> None:
+    """Raises MALFORMED_REQUEST when a header that is read is there twice: whoever passed it on may have read the other.
+
+    `names`: of all headers of the call, in lower case.
+    """
+    counts = Counter(names)
+    for name in READ_HEADERS:
+        if counts[name] > 1:
+            raise refuse("MALFORMED_REQUEST", name, "this header is given more than once; send it once")
+
+
+def new_request_id() -> str:
+    """For a call without one."""
     # A name, not a secret: asking the system for randomness costs each call a system call.
     return f"{random.getrandbits(64):016x}"
 

@@ -29,6 +29,7 @@ from memdock.face import (
     bounded,
     log_served,
     read_call,
+    refuse_repeated,
 )
 from memdock.health import HealthHandler
 from memdock.server_grpc import GrpcServer
@@ -68,10 +69,13 @@ class GrpcFace(grpc.GenericRpcHandler):
         async def handle(body: bytes, context: Context) -> bytes:
             started = time.perf_counter()
             self._keep_until_answered()
-            headers = {key: value for key, value in context.invocation_metadata() or () if isinstance(value, str)}
+            metadata = context.invocation_metadata() or ()
+            headers = {key: value for key, value in metadata if isinstance(value, str)}
             call = read_call(headers, context.time_remaining())
             reason, reply = CANCELLED, b""
             try:
+                if len(headers) < len(metadata):
+                    refuse_repeated(key for key, _ in metadata)
                 reply = await self._answer(method, body, call)
                 context.set_trailing_metadata((("x-request-id", call.request_id),))
                 reason = ""

@@ -26,6 +26,7 @@ from memdock.face import (
     log_served,
     read_call,
     readiness,
+    refuse_repeated,
 )
 from memdock.http_reply import Reply, Send, json_reply, problem_reply, send_reply, server_timing
 from memdock.http_request import (
@@ -124,6 +125,8 @@ class HttpFace:
         """A call of the protocol: the caller is admitted before the body is read, the body bounded before parsing."""
         scope, headers = exchange.scope, exchange.headers
         exchange.method, path = find_method(scope["method"], raw_path_of(scope))
+        if len(headers) < len(scope["headers"]):
+            refuse_repeated(name.decode("latin-1").lower() for name, _ in scope["headers"])
         exchange.call = replace(exchange.call, deadline=deadline_of(headers))
         await self._admit(exchange.method, path, exchange.call)
         exchange.body = await self._read_body(exchange)

@@ -38,9 +38,13 @@ def problem_reply(error: MemdockError, request_id: str) -> Reply:
     return Reply(error.http_status, problem_headers(error), problem(error, request_id))
 
 
-async def send_reply(send: Send, reply: Reply, request_id: str) -> None:
-    """Sends a reply with its length and the request's id."""
+def all_headers(reply: Reply, request_id: str) -> list[tuple[bytes, bytes]]:
+    """The headers of a reply as bytes, with its length and the request's id."""
     headers = [*reply.headers, ("content-length", str(len(reply.body))), ("x-request-id", request_id)]
-    raw = [(name.encode("latin-1"), value.encode("latin-1")) for name, value in headers]
-    await send({"type": "http.response.start", "status": reply.status, "headers": raw})
+    return [(name.encode("latin-1"), value.encode("latin-1")) for name, value in headers]
+
+
+async def send_reply(send: Send, reply: Reply, request_id: str) -> None:
+    """Sends a reply."""
+    await send({"type": "http.response.start", "status": reply.status, "headers": all_headers(reply, request_id)})
     await send({"type": "http.response.body", "body": reply.body})

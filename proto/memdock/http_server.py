@@ -8,10 +8,25 @@ from collections.abc import Iterator
 from typing import Any
 
 import uvicorn
+from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol
 
+from memdock.errors import InvalidArgumentError
+from memdock.face import new_request_id
+from memdock.http_reply import all_headers, problem_reply
 from memdock.tls import Tls
 
+MAX_HEAD_BYTES = 16 * 1024
+"""The most that the URL and the headers of a request may take, with 32 bytes more for each header.
+
+The count and the bound are those of gRPC (RFC 9113, 6.5.2), so that both faces take the same.
+"""
+
 _BACKLOG = 2048
+_MALFORMED = InvalidArgumentError("MALFORMED_REQUEST", "the request is not HTTP/1.1 as RFC 9112 has it")
+_HEAD_TOO_LARGE = InvalidArgumentError(
+    "MALFORMED_REQUEST",
+    f"the URL and the headers take more than {MAX_HEAD_BYTES} bytes, each header counted with 32 more; send fewer",
+)
 
 
 class HttpServer:
@@ -27,9 +42,12 @@ class HttpServer:
             uvicorn.Config(
                 app,
                 loop="none",
+                http=_Connection,
+                ws="none",
                 lifespan="off",
                 log_config=None,
                 access_log=False,
+                proxy_headers=False,
                 server_header=False,
                 date_header=False,
                 timeout_graceful_shutdown=1,
@@ -54,6 +72,45 @@ class HttpServer:
         else:
             self._server.should_exit = True
             await self._task
+
+
+class _Connection(HttpToolsProtocol):
+    """uvicorn's connection with a bound on a request's head, which it has none for, and with refusals as problems."""
+
+    _untold_bytes = 0
+    """What came since the parser last told of something whole: it keeps a header, or a trailer, until its end."""
+    _refusal = _MALFORMED
+
+    def data_received(self, data: bytes) -> None:
+        self._untold_bytes += len(data)
+        super().data_received(data)
+        if self._untold_bytes > MAX_HEAD_BYTES and not self.transport.is_closing():
+            self._refusal = _HEAD_TOO_LARGE
+            self.send_400_response("")
+
+    def on_headers_complete(self) -> None:
+        self._untold_bytes = 0
+        if len(self.url) + sum(len(name) + len(value) + 32 for name, value in self.headers) > MAX_HEAD_BYTES:
+            self._refusal = _HEAD_TOO_LARGE
+            raise _HEAD_TOO_LARGE
+        super().on_headers_complete()
+        self.headers = []  # trailers come here too, and are no headers of the request
+
+    def on_body(self, body: bytes) -> None:
+        self._untold_bytes = 0
+        super().on_body(body)
+
+    def on_message_complete(self) -> None:
+        self._untold_bytes = 0
+        super().on_message_complete()
+
+    def send_400_response(self, msg: str) -> None:  # noqa: ARG002  the library's own words
+        request_id = new_request_id()
+        reply = problem_reply(self._refusal, request_id)
+        headers = [*all_headers(reply, request_id), (b"connection", b"close")]
+        lines = [b"HTTP/1.1 400 Bad Request", *(b": ".join(header) for header in headers), b"", reply.body]
+        self.transport.write(b"\r\n".join(lines))
+        self.transport.close()
 
 
 class _Embedded(uvicorn.Server):

@@ -1,6 +1,8 @@
 """Structured logs: one JSON object a line; ids and sizes, never the text of a turn, a key or a memory."""
 
 import logging
+import sys
+import time
 import traceback
 from collections.abc import MutableMapping
 from datetime import UTC, datetime
@@ -10,6 +12,8 @@ import orjson
 import structlog
 
 from memdock.errors import MemdockError
+
+REPEATED_AFTER_S = 60.0
 
 _log = structlog.get_logger("memdock")
 
@@ -57,13 +61,31 @@ def _add_time(_logger: Any, _level: str, event: MutableMapping[str, Any]) -> Mut
 
 
 class _ToStructlog(logging.Handler):
-    """Warnings of libraries as lines of the same form; their texts are theirs, so only where they come from is told."""
+    """Warnings of libraries as lines of the same form.
+
+    Their texts are theirs and may hold a caller's, so only where they come from is told, and the exception that is
+    handled there. A place is told once a minute, with the number of times that it was `left_out` since: a stranger must
+    not be able to fill the log.
+    """
+
+    def __init__(self) -> None:
+        super().__init__()
+        self._told: dict[tuple[str, str], tuple[float, int]] = {}
 
     def emit(self, record: logging.LogRecord) -> None:
+        place, problem = f"{record.filename}:{record.lineno} {record.funcName}", _problem_of(record)
+        now = time.monotonic()
+        told, left_out = self._told.get((place, problem), (-REPEATED_AFTER_S, 0))
+        if now - told < REPEATED_AFTER_S:
+            self._told[place, problem] = told, left_out + 1
+            return
+        self._told[place, problem] = now, 0
         structlog.get_logger().log(
-            record.levelno,
-            "library",
-            logger=record.name,
-            place=f"{record.filename}:{record.lineno}",
-            problem=record.exc_info[0].__name__ if record.exc_info and record.exc_info[0] else "",
+            record.levelno, "library", logger=record.name, place=place, problem=problem, left_out=left_out
         )
+
+
+def _problem_of(record: logging.LogRecord) -> str:
+    """The class of the exception that the record was written about, empty for none: the first of a chain."""
+    _, fault, _ = record.exc_info or sys.exc_info()
+    return type(fault.__context__ or fault).__name__ if fault else ""

@@ -14,6 +14,7 @@ from grpc_reflection.v1alpha import reflection_pb2, reflection_pb2_grpc
 from memdock.error_wire import DETAILS_KEY
 from memdock.errors import FieldError, UnauthenticatedError, UnavailableError, error
 from memdock.face_grpc import grpc_server
+from memdock.http_server import MAX_HEAD_BYTES
 from memdock.service import METHODS, Call, Method
 from memdock.types import Limits
 from memdock.v1 import memory_pb2 as pb
@@ -114,6 +115,23 @@ async def test_metadata_and_deadline_reach_the_call(raw: Raw) -> None:
     assert (call.credential, call.trace_parent, call.request_id) == ("key", trace, "r")
     assert 59 < (call.left_s() or 0) < 61  # gRPC rounds a timeout up
     assert (bare.credential, bare.deadline) == ("", None)
+
+
+@pytest.mark.parametrize("name", ["authorization", "x-request-id"])  # gRPC itself passes on one traceparent
+async def test_metadata_that_is_read_may_stand_there_once(raw: Raw, name: str) -> None:
+    problem = await raw.refused("Reset", RESET, metadata=((name, "a"), ("x-other", "a"), (name, "a")))
+    assert problem.code() is grpc.StatusCode.INVALID_ARGUMENT
+    assert problem.details() == f"{name}: this header is given more than once; send it once"
+    assert raw.faces.told[-1].reason == "MALFORMED_REQUEST"
+    assert raw.service.seen == []
+    await raw("Reset", RESET, metadata=((name, "a"), ("x-other", "a"), ("x-other", "a"), ("x-other-bin", b"a")))
+
+
+async def test_metadata_is_bounded_by_grpc_itself(raw: Raw) -> None:
+    problem = await raw.refused("Reset", RESET, metadata=(("x-long", "y" * MAX_HEAD_BYTES),))
+    assert problem.code() is grpc.StatusCode.RESOURCE_EXHAUSTED
+    assert f"vs. {MAX_HEAD_BYTES})" in (problem.details() or "")
+    assert raw.service.seen == []
 
 
 async def test_a_call_that_is_cancelled_cancels_the_work_behind_it(raw: Raw) -> None:

@@ -3,7 +3,7 @@
 import asyncio
 import json
 import re
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Callable, Iterator
 from typing import Any
 
 import aiohttp
@@ -12,10 +12,12 @@ import pytest_asyncio
 import yarl
 
 from memdock.errors import UnauthenticatedError, UnavailableError, error
+from memdock.http_server import MAX_HEAD_BYTES
 from memdock.service import Call, Method
 from memdock.types import Limits
 from memdock.v1 import memory_pb2 as pb
 from support.faces import Faces, ScriptedService, faces_of, until
+from support.logs import logged
 
 pytestmark = pytest.mark.asyncio(loop_scope="module")
 
@@ -65,6 +67,12 @@ def http(started: Http) -> Http:
     started.service.clear()
     started.faces.told.clear()
     return started
+
+
+@pytest.fixture
+def log() -> Iterator[Callable[[], list[dict[str, Any]]]]:
+    with logged() as read:
+        yield read
 
 
 @pytest.mark.parametrize(
@@ -294,6 +302,100 @@ async def test_odd_headers_are_replaced_or_left_out(http: Http) -> None:
     assert headers["x-request-id"] == call.request_id
 
 
+@pytest.mark.parametrize(
+    "name",
+    ["Authorization", "Content-Type", "Content-Encoding", "Traceparent", "X-Request-Id", "X-Timeout-Ms"],
+)
+async def test_a_header_that_is_read_may_stand_there_once(http: Http, name: str) -> None:
+    answer = await http.raw(f"GET {TURNS} HTTP/1.1\r\nHost: x\r\n{name}: 1\r\n{name}: 1\r\n\r\n".encode())
+    assert answer.startswith(b"HTTP/1.1 400 ")
+    document = json.loads(answer.partition(b"\r\n\r\n")[2])
+    assert (document["reason"], document["errors"][0]["field"]) == ("MALFORMED_REQUEST", name.lower())
+    assert http.service.seen == []
+
+
+async def test_a_header_that_nobody_reads_may_stand_there_twice(http: Http) -> None:
+    answer = await http.raw(f"GET {TURNS} HTTP/1.1\r\nHost: x\r\nVia: a\r\nVia: b\r\n\r\n".encode())
+    assert answer.startswith(b"HTTP/1.1 200 ")
+
+
+async def test_a_trailer_is_no_header(http: Http) -> None:
+    head = f"POST {RETRIEVE} HTTP/1.1\r\nHost: x\r\nContent-Type: application/json\r\nTransfer-Encoding: chunked\r\n"
+    body = b'f\r\n{"query": "cat"}\r\n'.replace(b"f", b"10", 1)
+    answer = await http.raw(head.encode() + b"\r\n" + body + b"0\r\nAuthorization: Bearer key\r\n\r\n")
+    assert answer.startswith(b"HTTP/1.1 200 ")
+    assert http.service.seen[0][2].credential == ""
+
+
+def is_refused_head(answer: bytes) -> bool:
+    """Whether it is a problem that names the bound of a request's head."""
+    head, _, body = answer.partition(b"\r\n\r\n")
+    document = json.loads(body)
+    assert head.startswith(b"HTTP/1.1 400 Bad Request\r\n")
+    assert b"content-type: application/problem+json" in head
+    assert document["reason"] == "MALFORMED_REQUEST"
+    return f"more than {MAX_HEAD_BYTES} bytes" in document["detail"]
+
+
+async def test_the_head_of_a_request_is_bounded_to_the_byte(http: Http) -> None:
+    room = MAX_HEAD_BYTES - len(TURNS) - len("hostx") - len("x") - 2 * 32
+    for more, taken in ((0, True), (1, False)):
+        answer = await http.raw(f"GET {TURNS} HTTP/1.1\r\nHost: x\r\nX: {'y' * (room + more)}\r\n\r\n".encode())
+        assert answer.startswith(b"HTTP/1.1 200 ") if taken else is_refused_head(answer)
+
+
+@pytest.mark.parametrize(
+    "head",
+    [
+        f"GET /{'x' * 20_000} HTTP/1.1\r\n\r\n",
+        f"GET {TURNS} HTTP/1.1\r\n" + "X: \r\n" * 600 + "\r\n",
+        f"GET {TURNS} HTTP/1.1\r\nX: {'y' * 20_000}",
+    ],
+    ids=["a long URL", "many headers", "a header without an end"],
+)
+async def test_no_part_of_a_head_is_kept_past_the_bound(http: Http, head: str) -> None:
+    assert is_refused_head(await asyncio.wait_for(http.raw(head.encode()), 5))
+    assert http.service.seen == []
+
+
+async def test_no_trailer_is_kept_past_the_bound(http: Http) -> None:
+    reader, writer = await asyncio.open_connection("127.0.0.1", http.faces.http_port)
+    head = f"POST {RETRIEVE} HTTP/1.1\r\nHost: x\r\nTransfer-Encoding: chunked\r\nExpect: 100-continue\r\n\r\n"
+    writer.write(head.encode())
+    assert await reader.readuntil(b"\r\n\r\n") == b"HTTP/1.1 100 Continue\r\n\r\n"
+    writer.write(f"0\r\nX: {'y' * 20_000}".encode())
+    assert is_refused_head(await asyncio.wait_for(reader.read(), 5))
+    writer.close()
+    assert http.service.seen == []
+
+
+async def test_large_bodies_behind_one_another_are_no_head(http: Http) -> None:
+    body = b'{"query": "q"}'.ljust(2000)
+    head = f"POST {RETRIEVE} HTTP/1.1\r\nHost: x\r\nContent-Type: application/json\r\nContent-Length: 2000\r\n\r\n"
+    reader, writer = await asyncio.open_connection("127.0.0.1", http.faces.http_port)
+    writer.write((head.encode() + body) * 20)
+    writer.write(f"GET {TURNS} HTTP/1.1\r\nHost: x\r\nConnection: close\r\n\r\n".encode())
+    assert (await asyncio.wait_for(reader.read(), 5)).count(b"HTTP/1.1 200 ") == 21
+    writer.close()
+
+
+async def test_what_is_not_http_is_a_problem_and_one_line_of_the_log(http: Http, log: Callable[[], list[Any]]) -> None:
+    for _ in range(20):
+        answer = await http.raw(b"\x16\x03\x01 a TLS hello, or anything else\r\n\r\n")
+        assert answer.startswith(b"HTTP/1.1 400 Bad Request\r\n")
+        assert json.loads(answer.partition(b"\r\n\r\n")[2])["reason"] == "MALFORMED_REQUEST"
+    (line,) = log()
+    assert (line["event"], line["problem"]) == ("library", "HttpParserInvalidMethodError")
+
+
+async def test_an_upgrade_that_nobody_offers_is_answered_as_a_call(http: Http, log: Callable[[], list[Any]]) -> None:
+    upgrade = "Connection: Upgrade\r\nUpgrade: websocket\r\nSec-WebSocket-Version: 13\r\nSec-WebSocket-Key: eA==\r\n"
+    for _ in range(5):
+        answer = await http.raw(f"GET {TURNS} HTTP/1.1\r\nHost: x\r\n{upgrade}\r\n".encode())
+        assert answer.startswith(b"HTTP/1.1 200 ")
+    assert {line["problem"] for line in log()} == {"HttpParserUpgrade"}
+
+
 @pytest.mark.parametrize("value", ["0", "-1", "1.5", "soon", "", "86400001", "9999999999999"])
 async def test_a_deadline_that_is_none_is_refused(http: Http, value: str) -> None:
     status, _, document = await http("GET", TURNS, headers={"X-Timeout-Ms": value})
@@ -313,14 +415,17 @@ async def test_a_deadline_also_ends_a_body_that_does_not_come(http: Http) -> Non
     assert (await asyncio.wait_for(http.raw(head.encode()), 5)).startswith(b"HTTP/1.1 504 ")
 
 
-async def test_a_client_that_leaves_cancels_the_work_behind_it(http: Http) -> None:
+@pytest.mark.parametrize("half", [False, True], ids=["closes", "closes its sending half"])
+async def test_a_client_that_leaves_cancels_the_work_behind_it(http: Http, half: bool) -> None:
+    """The two look the same from here: a FIN."""
     cancelled = asyncio.Event()
     http.service.answer = sleeper(cancelled)
     _, writer = await asyncio.open_connection("127.0.0.1", http.faces.http_port)
     writer.write(f"GET {TURNS} HTTP/1.1\r\nHost: x\r\n\r\n".encode())
     await until(lambda: http.service.seen)
-    writer.close()
+    writer.write_eof() if half else writer.close()
     await asyncio.wait_for(cancelled.wait(), 5)
+    writer.close()
     await until(lambda: http.faces.told)
     assert http.faces.told[-1].reason == "CANCELLED"
 
