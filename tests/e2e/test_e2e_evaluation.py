@@ -3,6 +3,7 @@
 import random
 import subprocess
 from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -12,7 +13,7 @@ from aiohttp import web
 from memdock_evaluator.dataset.shipped import own_dataset_path
 from support.model_server import ModelServer
 from support.model_thread import models_in_thread
-from support.processes import Finished, clean_environment, command_path, free_port, run_command
+from support.processes import Finished, clean_environment, command_path, free_port, run_command, wait_until
 from support.whole_stack import HYBRID, WholeStack
 
 DATA = ["--data", "own", "--language", "ru", "--dialogue", "0"]
@@ -124,23 +125,40 @@ def test_the_systems_own_model_fails(stack: WholeStack, offline: Runs, fault: st
     assert offline.outcomes(f"embedder-{fault}") == offline.outcomes("undisturbed")
 
 
-@pytest.mark.slow
-def test_the_gateway_dies_for_good_in_the_middle(stack: WholeStack, offline: Runs) -> None:
-    process = subprocess.Popen(
-        [command_path("memdock-eval"), *offline.words("gateway")],
+@contextmanager
+def half_way(stack: WholeStack, words: list[str], requests: int) -> Iterator[subprocess.Popen[str]]:
+    """The command that has come so far that the embedder was asked `requests` times, or that has ended.
+
+    A request is answered after a while only: so there is a middle on any machine.
+    """
+    stack.models.requests.clear()
+    stack.models.latency_s = 0.25
+    with subprocess.Popen(
+        [command_path("memdock-eval"), *words],
         stdout=subprocess.PIPE,
         stderr=subprocess.STDOUT,
         env=clean_environment(),
         text=True,
-    )
-    stack.models.latency_s = 0.05
+    ) as process:
+        try:
+            wait_until(
+                lambda: len(stack.models.requests) >= requests or process.poll() is not None,
+                60,
+                f"{requests} requests to the embedder, {len(stack.models.requests)} came",
+            )
+            yield process
+        finally:
+            stack.models.latency_s = 0.0
+            process.kill()
+
+
+@pytest.mark.slow
+def test_the_gateway_dies_for_good_in_the_middle(stack: WholeStack, offline: Runs) -> None:
     try:
-        with pytest.raises(subprocess.TimeoutExpired):
-            process.wait(3)
-        stack.gateway.kill()
-        said, _ = process.communicate(timeout=100)
+        with half_way(stack, offline.words("gateway"), 3) as process:
+            stack.gateway.kill()
+            said, _ = process.communicate(timeout=100)
     finally:
-        stack.models.latency_s = 0.0
         stack.gateway.kill()
         stack.gateway.start()
     assert process.returncode == 1
@@ -199,23 +217,9 @@ def run_under_kills(stack: WholeStack, runs: Runs, name: str, *, kills: int, see
     """SIGKILL at random moments, the same command after each; the last one is let be."""
     rng = random.Random(seed)
     killed = 0
-    stack.models.latency_s = 0.25  # so that there is a middle to be killed in
-    try:
-        for _ in range(kills):
-            process = subprocess.Popen(
-                [command_path("memdock-eval"), *runs.words(name)],
-                stdout=subprocess.DEVNULL,
-                stderr=subprocess.DEVNULL,
-                env=clean_environment(),
-            )
-            try:
-                process.wait(rng.uniform(1.0, 3.0))
-            except subprocess.TimeoutExpired:
-                killed += 1
-            process.kill()
-            process.wait()
-    finally:
-        stack.models.latency_s = 0.0
+    for _ in range(kills):
+        with half_way(stack, runs.words(name), rng.randint(1, 4)) as process:
+            killed += process.poll() is None
     assert killed
     done = runs.run(name)
     assert done.code == 0, done.words
