@@ -9,29 +9,39 @@ from collections.abc import MutableMapping
 from typing import Any
 
 import orjson
-from fastapi import FastAPI, Request, Response
+from fastapi import FastAPI
 from starlette.types import Receive, Scope, Send
 
+from memdock.face import read_call
 from memdock.face_http import HttpFace
+from memdock.http_reply import json_reply, problem_reply, send_reply
+from memdock.http_request import read_headers
+from memdock.routes import wrong_verb
 from memdock_gateway.exchange import current
 from memdock_gateway.openapi import openapi
-
-JSON = "application/json"
 
 
 def http_app(face: HttpFace, version: str) -> FastAPI:
     """The application: `/openapi.json`, and everything else by the face, unknown paths and verbs included."""
     app = FastAPI(title="Memdock", version=version, openapi_url=None, docs_url=None, redoc_url=None)
-    document = orjson.dumps(openapi(version), option=orjson.OPT_INDENT_2)
-
-    async def serve_document(_request: Request) -> Response:
-        return Response(document, media_type=JSON)
-
-    app.add_route("/openapi.json", serve_document, methods=["GET"], include_in_schema=False)
+    app.add_route("/openapi.json", _Document(version), include_in_schema=False)
     calls = _Timed(face)
     app.mount("/", calls)
     app.router.default = calls  # a mount takes no path with a line's end in it, and none without a slash before it
     return app
+
+
+class _Document:
+    """The OpenAPI document. An ASGI application and no function, or FastAPI would take GET alone for its path."""
+
+    def __init__(self, version: str) -> None:
+        self._reply = json_reply(orjson.dumps(openapi(version), option=orjson.OPT_INDENT_2))
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:  # noqa: ARG002  ASGI gives it
+        request_id = read_call(read_headers(scope), None).request_id
+        known_verb = scope["method"] in ("GET", "HEAD")
+        reply = self._reply if known_verb else problem_reply(wrong_verb("GET", "HEAD"), request_id)
+        await send_reply(send, reply, request_id)
 
 
 class _Timed:

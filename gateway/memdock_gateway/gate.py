@@ -29,7 +29,7 @@ class Gate:
         self._readiness = readiness
         self._observer = observer
         self._inside = 0
-        self._working: set[asyncio.Task[Any] | None] = set()
+        self._working: set[asyncio.Task[Any]] = set()
         self._closed = False
         self._cut_off = False
         self._empty = asyncio.Event()
@@ -49,12 +49,13 @@ class Gate:
         exchange = current.get()
         if exchange is None or exchange.key is None:
             raise error("CREDENTIAL_MISSING", "the call was not admitted")
-        if method is _LIST_SYSTEMS:
-            return await self._list_systems(exchange.key)
-        exchange.key.allow(call=method.name, system=request.system, space_id=getattr(request, "space_id", None))
         task = asyncio.current_task()
+        assert task is not None
         self._working.add(task)
         try:
+            if method is _LIST_SYSTEMS:
+                return await self._list_systems(exchange.key)
+            exchange.key.allow(call=method.name, system=request.system, space_id=getattr(request, "space_id", None))
             return await self._router.call(method, request, call, exchange)
         except asyncio.CancelledError:
             if self._cut_off:
@@ -90,8 +91,7 @@ class Gate:
             return
         self._cut_off = True
         for task in self._working:
-            if task is not None:
-                task.cancel()
+            task.cancel()
         await self._left(GOODBYE_S)
 
     async def _left(self, within_s: float) -> bool:

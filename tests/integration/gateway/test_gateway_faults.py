@@ -200,6 +200,25 @@ async def test_the_end_waits_for_those_inside_as_long_as_it_is_told_to(tmp_path:
         await transport.close()
 
 
+@pytest.mark.parametrize("scheme", SCHEMES)
+async def test_who_asks_for_the_systems_is_told_of_the_end_too(tmp_path: Path, scheme: str) -> None:
+    asked = asyncio.Event()
+
+    async def silent(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        asked.set()
+        await reader.read()
+        writer.close()
+
+    async with await asyncio.start_server(silent, "127.0.0.1", 0) as server, asyncio.timeout(8):
+        systems = [{"name": "rag", "address": f"http://127.0.0.1:{server.sockets[0].getsockname()[1]}"}]
+        async with gateway_over(tmp_path, systems, drain_s=0.05) as gateway:
+            transport = open_transport(Endpoint(url=gateway.url(scheme), credential=gateway.keys["all"]))
+            inside = asyncio.create_task(AsyncClient(transport).list_systems())
+            await asked.wait()
+        assert (await refused(inside)).reason == "DRAINING"
+        await transport.close()
+
+
 WRONG_ANSWERS = [
     ("retrieve", pb.RetrieveResponse(memories=[pb.Memory(memory_id=str(n), text=FOREIGN) for n in range(11)])),
     ("retrieve", pb.RetrieveResponse(memories=[pb.Memory(text=FOREIGN)])),

@@ -4,11 +4,13 @@ import asyncio
 from collections.abc import AsyncIterator
 from typing import Any
 
+import aiohttp
 import orjson
 import pytest
 import pytest_asyncio
 
 from memdock.errors import MemdockError
+from memdock.service import METHODS
 from memdock.types import Turn
 from support.faces import ScriptedService, faces_of
 from support.gateways import RunningGateway, gateway_over
@@ -106,6 +108,35 @@ async def test_every_refusal_is_a_problem_document(
     assert headers["content-type"] == "application/problem+json"
     assert problem["status"] == status
     assert problem["request_id"] == headers["x-request-id"]
+
+
+PAGES = ("/openapi.json", "/livez", "/readyz", "/metrics")
+VERBS = {"GET", "HEAD", "POST", "PUT", "PATCH", "DELETE", "OPTIONS", "TRACE"}
+
+
+async def test_a_known_path_with_another_verb_tells_its_own(gateway: RunningGateway) -> None:
+    taken: dict[str, set[str]] = {page: {"GET", "HEAD"} for page in PAGES}
+    for method in METHODS.values():
+        taken.setdefault(method.path.format(system="rag", space_id="s"), set()).add(method.verb)
+    async with aiohttp.ClientSession() as session:
+        for path, verbs in taken.items():
+            for verb in sorted(VERBS - verbs):
+                async with session.request(verb, gateway.url("http") + path) as response:
+                    assert (response.status, response.headers["allow"]) == (405, ", ".join(sorted(verbs))), (verb, path)
+                    assert response.content_type == "application/problem+json"
+                    assert verb == "HEAD" or (await response.json(content_type=None))["reason"] == "VERB_NOT_ALLOWED"
+
+
+@pytest.mark.parametrize("page", PAGES)
+async def test_a_page_has_the_same_head_with_and_without_its_body(gateway: RunningGateway, page: str) -> None:
+    async with aiohttp.ClientSession() as session:
+        heads = []
+        for verb in ("GET", "HEAD"):
+            async with session.request(verb, gateway.url("http") + page) as response:
+                assert response.headers["x-request-id"]
+                heads.append((response.status, response.content_type))
+        assert heads[0] == heads[1]
+        assert heads[0][0] == 200
 
 
 @pytest.mark.parametrize(
