@@ -10,6 +10,7 @@ from typing import Any
 
 import orjson
 from fastapi import FastAPI
+from starlette.routing import Route
 from starlette.types import Receive, Scope, Send
 
 from memdock.face import read_call
@@ -24,7 +25,7 @@ from memdock_gateway.openapi import openapi
 def http_app(face: HttpFace, version: str) -> FastAPI:
     """The application: `/openapi.json`, and everything else by the face, unknown paths and verbs included."""
     app = FastAPI(title="Memdock", version=version, openapi_url=None, docs_url=None, redoc_url=None)
-    app.add_route("/openapi.json", _Document(version), include_in_schema=False)
+    app.router.routes.append(Route("/openapi.json", _Document(version)))
     calls = _Timed(face)
     app.mount("/", calls)
     app.router.default = calls  # a mount takes no path with a line's end in it, and none without a slash before it
