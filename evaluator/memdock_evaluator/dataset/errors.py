@@ -2,12 +2,16 @@
 
 from pathlib import Path
 
+_MOST = 600
+"""Characters of a part of a message."""
+
 
 class DatasetError(ValueError):
     """A data file that is broken beyond repair; the message names the place, what was expected and what to do.
 
     `record` counts from 1: the line of a JSON-lines file, the element of an array, the row of a table; `None`: the
-    file as a whole. `field` is a path inside the record such as `qa[3].question`.
+    file as a whole. `field` is a path inside the record such as `qa[3].question`. What a message quotes of the file is
+    cut where it is long.
     """
 
     def __init__(
@@ -19,5 +23,9 @@ class DatasetError(ValueError):
         if record is not None:
             place += f", record {record}"
         if field:
-            place += f", field {field}"
-        super().__init__(f"{place}: {problem}" + (f"; {remedy}" if remedy else ""))
+            place += f", field {_cut(field)}"
+        super().__init__(f"{place}: {_cut(problem)}" + (f"; {remedy}" if remedy else ""))
+
+
+def _cut(words: str) -> str:
+    return words if len(words) <= _MOST else f"{words[:_MOST]} ..."

@@ -1,5 +1,6 @@
 """Dialogues written as a file of one of three shapes: RUMBA's two, and one's own. Equal dialogues give equal bytes."""
 
+import re
 from collections.abc import Iterable, Iterator
 from datetime import datetime
 from pathlib import Path
@@ -11,6 +12,7 @@ from memdock_evaluator.dataset.errors import DatasetError
 from memdock_evaluator.dataset.types import Dialogue, Question, Session
 
 SHAPES = ("rows", "dialogues", "own")
+_WHOLE = re.compile(r"0|[1-9][0-9]{0,8}")
 
 
 def export_dataset(dialogues: Iterable[Dialogue], shape: str, path: Path) -> int:
@@ -62,7 +64,7 @@ def as_rows(dialogue: Dialogue) -> Iterator[dict[str, Any]]:
     for question in dialogue.questions:
         yield {
             "id": question.question_id,
-            "conversation_idx": int(number) if number.isdecimal() else number,
+            "conversation_idx": int(number) if _WHOLE.fullmatch(number) else number,
             "user_id": dialogue.user_id,
             **_rumba_question(dialogue, question),
             "evidence": _indices(dialogue, question),

@@ -84,6 +84,11 @@ TURN_FINDINGS: tuple[tuple[str, str, Callable[[DialogueTurn], bool]], ...] = (
         f"turns are longer than the {TURN_LIMIT_BYTES // 1024} KiB that the protocol takes",
         lambda turn: len(turn.text.encode()) > TURN_LIMIT_BYTES,
     ),
+    (
+        "character-lost",
+        "turns hold U+FFFD, which stands where a character was lost",
+        lambda turn: "\ufffd" in turn.text,
+    ),
 )
 
 
@@ -92,6 +97,8 @@ def find(dialogue: Dialogue) -> Iterator[tuple[str, str]]:
     where = f"dialogue {dialogue.dialogue_id}"
     if not dialogue.questions:
         yield "dialogue-unasked", where
+    if not dialogue.sessions:
+        yield "dialogue-silent", where
     for question in dialogue.questions:
         for kind, _, holds in QUESTION_FINDINGS:
             if holds(question, dialogue):
@@ -108,6 +115,7 @@ def find(dialogue: Dialogue) -> Iterator[tuple[str, str]]:
 
 SENTENCES = {
     "dialogue-unasked": "dialogues have no question",
+    "dialogue-silent": "dialogues hold no word; their questions are asked of an empty memory",
     **{kind: sentence for kind, sentence, _ in QUESTION_FINDINGS},
     **{kind: sentence for kind, sentence, _ in SESSION_FINDINGS},
     **{kind: sentence for kind, sentence, _ in TURN_FINDINGS},

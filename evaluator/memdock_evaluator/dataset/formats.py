@@ -70,7 +70,9 @@ def detect(source: Source) -> Format:
     for known in FORMATS:
         if known.keys <= keys:
             return known
-    found = ", ".join(islice(sorted(keys), 12)) or ("none" if is_object else "none, for it is no object")
+    found = ", ".join(key[:40] for key in islice(sorted(keys), 12)) or (
+        "none" if is_object else "none, for it is no object"
+    )
     tried = "; ".join(f"{known.name} ({', '.join(sorted(known.keys))})" for known in FORMATS)
     problem = f"no known format. Its keys: {found}. Tried: {tried}"
     raise source.broken(record, "", problem, "see `memdock-eval dataset schema` for a format of your own data")

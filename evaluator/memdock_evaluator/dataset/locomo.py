@@ -100,7 +100,7 @@ def _numbers(dia_id: str) -> tuple[int, ...]:
 def _sessions(source: Source, record: Record, notes: Notes) -> Iterator[Session]:
     speakers = source.parse(Speakers, record, "conversation")
     conversation = record.value["conversation"]
-    for number in numbered_sessions(conversation):
+    for number in numbered_sessions(source, record):
         dated = f"session_{number}_date_time"
         written = str(conversation.get(dated) or "")
         time = source.time(record, f"conversation.{dated}", written, read_spoken)
@@ -145,7 +145,7 @@ def _evidence(written: tuple[str, ...], turn_ids: Mapping[tuple[int, ...], str],
     """The ids that exist; "D8:6; D9:17" is two of them, "D:11:26" is "D11:26" and "D30:05" is "D30:5"."""
     for place, text in enumerate(written):
         at = notes.at(f"evidence[{place}]")
-        found = re.findall(r"D:?(\d+):(\d+)", text)
+        found = re.findall(r"D:?(\d{1,9}):(\d{1,9})(?!\d)", text)
         if not found:
             at.add("evidence-unreadable", f"{text!r} is no id of a turn; it is left out")
         elif not re.fullmatch(r"D\d+:\d+", text):

@@ -1,4 +1,4 @@
-"""The records of a file one after another: a JSON array, JSON lines, single JSON values, Parquet; JSON also in gzip."""
+"""The records of a file one after another: JSON in several forms, plain or in gzip, or Parquet."""
 
 import gzip
 import io
@@ -7,19 +7,16 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
-import ijson
-import orjson
-
 from memdock_evaluator.dataset.errors import DatasetError
+from memdock_evaluator.dataset.json_values import DAMAGED, JsonError, read_values
 
 _GZIP, _PARQUET, _BOM = b"\x1f\x8b", b"PAR1", b"\xef\xbb\xbf"
 _BUFFER_BYTES = 1 << 20
 _PARQUET_ROWS = 4
-_DAMAGE = (ijson.JSONError, orjson.JSONDecodeError, UnicodeDecodeError, OSError, EOFError, zlib.error)
 
 
 def read_records(path: Path) -> Iterator[Any]:
-    """Yield the file's records (the array's elements, the lines, the values, the rows), one in memory at a time.
+    """Yield the file's records (an array's elements, lines, values, rows), one in memory at a time.
 
     What kind of file it is follows from its first bytes, never from its name. Raises `DatasetError` naming the record
     at which the file stops being what it began as.
@@ -30,17 +27,17 @@ def read_records(path: Path) -> Iterator[Any]:
             for record in _records(path, file):
                 yield record
                 number += 1
-    except _DAMAGE as error:
-        reason = str(error).strip().split("\n")[0]
-        raise DatasetError(
-            f"cannot be read on ({reason})",
-            path=path,
-            record=number,
-            remedy="the file is damaged or incomplete: fetch it again",
-        ) from error
+    except JsonError as error:
+        raise DatasetError(str(error), path=path, record=number, remedy=error.remedy) from error
+    except (OSError, EOFError, zlib.error) as error:
+        problem = f"cannot be read on ({str(error).strip().splitlines()[0]})"
+        raise DatasetError(problem, path=path, record=number, remedy=DAMAGED) from error
 
 
 def _open(path: Path) -> io.BufferedReader:
+    if path.exists() and not path.is_file():
+        remedy = "write it to a file first, for it is read more than once"
+        raise DatasetError("is no regular file", path=path, remedy=remedy)
     try:
         file: io.BufferedReader = io.BufferedReader(io.FileIO(path), _BUFFER_BYTES)
     except OSError as error:
@@ -54,34 +51,20 @@ def _open(path: Path) -> io.BufferedReader:
 def _records(path: Path, file: io.BufferedReader) -> Iterator[Any]:
     if file.peek(3).startswith(_BOM):
         file.read(len(_BOM))
-    start = file.peek(64).lstrip()
+    while (ahead := file.peek(4)).isspace():
+        file.read(len(ahead))
+    start = ahead.lstrip()[:4]
     if start.startswith(_PARQUET):
         return _parquet_rows(path)
-    if start.startswith(b"["):
-        return _elements(file)
-    if start.startswith(b"{"):
-        return _lines_or_values(file)
-    if start:
-        remedy = "give a JSON array, JSON lines or a Parquet file, plain or in gzip"
-        raise DatasetError("neither JSON nor Parquet", path=path, remedy=remedy)
-    raise DatasetError("the file is empty", path=path)
-
-
-def _elements(file: io.BufferedReader) -> Iterator[Any]:
-    return iter(ijson.items(file, "item", use_float=True, buf_size=_BUFFER_BYTES))
-
-
-def _lines_or_values(file: io.BufferedReader) -> Iterator[Any]:
-    """Lines are five times as quick to read as values that span lines, so the first line decides which it is."""
-    start = file.tell()
-    try:
-        yield orjson.loads(file.readline())
-    except orjson.JSONDecodeError:
-        file.seek(start)
-        yield from ijson.items(file, "", multiple_values=True, use_float=True, buf_size=_BUFFER_BYTES)
-    for line in file:
-        if not line.isspace():
-            yield orjson.loads(line)
+    if b"\0" in start or start.startswith((b"\xff\xfe", b"\xfe\xff")):
+        remedy = "if it is UTF-16, convert it: iconv -f UTF-16 -t UTF-8"
+        raise DatasetError("not in UTF-8", path=path, remedy=remedy)
+    if start.startswith((b"[", b"{")):
+        return read_values(file, array=start.startswith(b"["))
+    if not start:
+        raise DatasetError("the file is empty", path=path)
+    remedy = "give a JSON array, JSON lines or a Parquet file, plain or in gzip"
+    raise DatasetError("neither JSON nor Parquet", path=path, remedy=remedy)
 
 
 def _parquet_rows(path: Path) -> Iterator[Any]:

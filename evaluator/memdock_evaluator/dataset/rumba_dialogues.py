@@ -106,7 +106,7 @@ def _user(conversation: Mapping[str, Any], notes: Notes) -> str:
 
 def _sessions(source: Source, record: Record, user: str) -> Iterator[Session]:
     conversation = record.value["conversation"]
-    for number in numbered_sessions(conversation):
+    for number in numbered_sessions(source, record):
         said = source.parse(SaidInTurn, record, "conversation", f"session_{number}").root
         dated = f"session_{number}_date_time"
         yield make_session(

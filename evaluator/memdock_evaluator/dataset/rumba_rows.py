@@ -5,7 +5,6 @@ from dataclasses import dataclass, field
 from hashlib import blake2b
 from typing import Annotated, Any
 
-import orjson
 from pydantic import Field
 
 from memdock_evaluator.dataset.notes import Notes
@@ -91,7 +90,7 @@ def _gather(source: Source) -> dict[str, _Gathered]:
         conversation = record.value.get("conversation")
         if conversation != last:
             _sessions(source, record)
-            last, digest = conversation, blake2b(orjson.dumps(conversation)).digest()
+            last, digest = conversation, blake2b(repr(conversation).encode()).digest()
         rows = gathered.get(row.conversation_idx)
         if rows is None:
             notes = Notes(where=f"dialogue {row.conversation_idx}")

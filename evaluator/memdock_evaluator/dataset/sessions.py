@@ -1,9 +1,10 @@
 """Sessions and languages, made alike by every reader."""
 
 import re
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable
 from datetime import datetime
 
+from memdock_evaluator.dataset.source import Record, Source
 from memdock_evaluator.dataset.types import DialogueTurn, Session
 
 
@@ -26,9 +27,16 @@ def turn_id(session_index: int, position: int) -> str:
     return f"s{session_index}-t{position}"
 
 
-def numbered_sessions(conversation: Mapping[str, object]) -> list[int]:
-    """The N of every key `session_N`, ascending."""
-    return sorted(int(match[1]) for key in conversation if (match := re.fullmatch(r"session_(\d+)", key)))
+def numbered_sessions(source: Source, record: Record) -> list[int]:
+    """The N of every key `session_N` of a record's conversation, ascending.
+
+    Raises `DatasetError` for an N that does not count from 1.
+    """
+    numbers = [match[1] for key in record.value["conversation"] if (match := re.fullmatch(r"session_(\d+)", key))]
+    for number in numbers:
+        if not re.fullmatch(r"[1-9][0-9]{0,8}", number):
+            raise source.broken(record, f"conversation.session_{number}", "sessions are numbered 1, 2, 3 and so on")
+    return sorted(map(int, numbers))
 
 
 def language_of(texts: Iterable[str]) -> str:

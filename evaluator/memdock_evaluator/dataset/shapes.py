@@ -4,8 +4,9 @@ import re
 from datetime import datetime
 from typing import Annotated, Literal
 
-import orjson
-from pydantic import BaseModel, BeforeValidator, ConfigDict, StringConstraints
+from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, StringConstraints
+
+from memdock_evaluator.dataset.json_values import parse
 
 
 class Shape(BaseModel):
@@ -41,7 +42,8 @@ def _as_numbers(value: object) -> object:
 
 
 def _as_parsed(value: object) -> object:
-    return orjson.loads(value) if isinstance(value, str | bytes) else value
+    written = value.encode() if isinstance(value, str) else value
+    return parse(written) if isinstance(written, bytes) else value
 
 
 _ROLES = {"human": "user", "bot": "assistant", "ai": "assistant", "model": "assistant"}
@@ -57,7 +59,7 @@ def _as_role(value: object) -> object:
 Filled = Annotated[str, BeforeValidator(_as_text), StringConstraints(pattern=r"\S")]
 """A string that is not blank; a number is read as its digits."""
 
-Texts = Annotated[tuple[Filled, ...], BeforeValidator(_as_texts)]
+Texts = Annotated[tuple[Filled, ...], BeforeValidator(_as_texts), Field(min_length=1)]
 """One string or several, none blank."""
 
 Label = Annotated[str, BeforeValidator(_as_label), StringConstraints(strip_whitespace=True)]

@@ -80,11 +80,18 @@ def test_a_file_of_no_known_format_lists_what_was_tried(tmp_path: Path) -> None:
         assert f"{name} (" in str(caught.value)
 
 
-@pytest.mark.parametrize("record", [[1, 2], "text", 5])
-def test_a_record_that_is_no_object_is_refused(tmp_path: Path, record: object) -> None:
-    (tmp_path / "x.json").write_text(f"[{record!r}]".replace("'", '"'))
+@pytest.mark.parametrize(
+    ("record", "sentence"),
+    [
+        ("[1, 2]", r"no known format\. Its keys: none, for it is no object\. "),
+        ('"text"', "something else than an object stands here"),
+        ("5", "something else than an object stands here"),
+    ],
+)
+def test_a_record_that_is_no_object_is_refused(tmp_path: Path, record: str, sentence: str) -> None:
+    (tmp_path / "x.json").write_text(f"[{record}]")
 
-    with pytest.raises(DatasetError, match=r"record 1: no known format\. Its keys: none, for it is no object\. "):
+    with pytest.raises(DatasetError, match=f"record 1: {sentence}"):
         open_dataset(tmp_path / "x.json")
 
 
