@@ -9,10 +9,11 @@ from pathlib import Path
 
 import click
 
+from memdock_evaluator.dataset.shipped import OWN
 from memdock_evaluator.interrupting import Notice, noticing
 from memdock_evaluator.results.finalise import MANIFEST
 from memdock_evaluator.run.command import carry_out
-from memdock_evaluator.run.settings import OWN, DataSource, RunSettings
+from memdock_evaluator.run.settings import DataSource, RunSettings
 from memdock_evaluator.stack import LocalStack, StackError, local_stack
 
 _FOLDER = click.Path(path_type=Path, file_okay=False)

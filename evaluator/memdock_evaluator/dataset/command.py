@@ -19,7 +19,19 @@ from memdock_evaluator.dataset.export import SHAPES, export_dataset
 from memdock_evaluator.dataset.formats import FORMATS, open_dataset
 from memdock_evaluator.dataset.own import schema
 from memdock_evaluator.dataset.report_text import print_report
+from memdock_evaluator.dataset.shipped import OWN
 from memdock_evaluator.dataset.zone import zone_option
+
+
+class DataFile(click.Path):
+    """A file that is there, or the bundled data by its name."""
+
+    def __init__(self) -> None:
+        super().__init__(exists=True, dir_okay=False, path_type=Path)
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Any:
+        """A path, or `OWN` as it stands."""
+        return value if value == OWN else super().convert(value, param, ctx)
 
 
 def reading_options(command: Callable[..., Any]) -> Callable[..., Any]:
@@ -51,11 +63,11 @@ def dataset() -> None:
 
 
 @dataset.command("check")
-@click.argument("path", type=click.Path(exists=True, dir_okay=False, path_type=Path))
+@click.argument("path", type=DataFile())
 @reading_options
 @click.option("--json", "as_json", is_flag=True, help="Print one JSON object instead of tables.")
-def check(path: Path, as_json: bool, **reading: Any) -> None:
-    """Read PATH to its end and say what is in it.
+def check(path: Path | str, as_json: bool, **reading: Any) -> None:
+    """Read PATH ("own": the bundled data) to its end and say what is in it.
 
     Sizes, questions by every slice, what was mended or left out, and what to know before a run. A file of the size of
     the published RUMBA is compared with its published sizes.
@@ -69,12 +81,12 @@ def check(path: Path, as_json: bool, **reading: Any) -> None:
 
 
 @dataset.command("export")
-@click.argument("path", type=click.Path(exists=True, dir_okay=False, path_type=Path))
+@click.argument("path", type=DataFile())
 @click.argument("output", type=click.Path(dir_okay=False, path_type=Path))
 @click.option("--shape", type=click.Choice(SHAPES), required=True, help="RUMBA's rows or dialogues, or your own lines.")
 @reading_options
-def export(path: Path, output: Path, shape: str, **reading: Any) -> None:
-    """Read PATH and write it to OUTPUT in another shape, mended."""
+def export(path: Path | str, output: Path, shape: str, **reading: Any) -> None:
+    """Read PATH ("own": the bundled data) and write it to OUTPUT in another shape, mended."""
     with _told():
         size = export_dataset(open_dataset(path, **reading), shape, output)
     click.echo(f"{output}: {size:,} bytes")

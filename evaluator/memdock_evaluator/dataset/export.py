@@ -38,6 +38,8 @@ def export_dataset(dialogues: Iterable[Dialogue], shape: str, path: Path) -> int
 
 
 def _pieces(dialogues: Iterable[Dialogue], shape: str) -> Iterator[bytes]:
+    if shape != "own":
+        dialogues = _of_one_language(dialogues)
     if shape == "dialogues":
         separator = b"[\n"
         for dialogue in dialogues:
@@ -48,6 +50,19 @@ def _pieces(dialogues: Iterable[Dialogue], shape: str) -> Iterator[bytes]:
     for dialogue in dialogues:
         for record in as_rows(dialogue) if shape == "rows" else [as_own(dialogue)]:
             yield orjson.dumps(record) + b"\n"
+
+
+def _of_one_language(dialogues: Iterable[Dialogue]) -> Iterator[Dialogue]:
+    language = ""
+    for dialogue in dialogues:
+        language = language or dialogue.language
+        if dialogue.language != language:
+            raise DatasetError(
+                f"dialogue {dialogue.dialogue_id} is in {dialogue.language}, the first one in {language}",
+                path="export",
+                remedy="a file of RUMBA's shapes has one language: export as own, or give --language",
+            )
+        yield dialogue
 
 
 def as_rows(dialogue: Dialogue) -> Iterator[dict[str, Any]]:

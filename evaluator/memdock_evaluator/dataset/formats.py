@@ -2,7 +2,7 @@
 
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
-from itertools import islice
+from itertools import chain, islice
 from pathlib import Path
 from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
 
@@ -14,6 +14,7 @@ from memdock_evaluator.dataset.mend import mend
 from memdock_evaluator.dataset.own import read_own
 from memdock_evaluator.dataset.rumba_dialogues import read_dialogues
 from memdock_evaluator.dataset.rumba_rows import read_rows
+from memdock_evaluator.dataset.shipped import LANGUAGES, OWN, own_dataset_path
 from memdock_evaluator.dataset.source import Source
 from memdock_evaluator.dataset.types import Dialogue
 
@@ -50,6 +51,7 @@ def open_dataset(
 ) -> Iterator[Dialogue]:
     """Read a data file dialogue by dialogue, one in memory at a time (see `Dialogue` for what is promised of each).
 
+    The string "own" in place of a path is the data set that ships with the evaluator, in `language` or in all it has.
     `format` is a name of `FORMATS`; `None`: found from the first record. `language` overrides what the file or its
     questions' script says. `zone` is the IANA zone of times that have no offset. JSON arrays, JSON lines and single
     values are read, each also in gzip, and Parquet.
@@ -57,6 +59,10 @@ def open_dataset(
     Raises `DatasetError` at once for a file that cannot be opened or recognised or an unknown `format` or `zone`, and
     while reading for a record that is broken beyond repair; what could be mended is in each dialogue's `oddities`.
     """
+    if path == OWN:
+        languages = LANGUAGES if language is None else (language,)
+        files = [(own_dataset_path(code), code) for code in languages]
+        return chain.from_iterable(open_dataset(file, format=format, language=code, zone=zone) for file, code in files)
     source = Source(path=Path(path), zone=_zone(zone, path), language=language)
     chosen = _named(format, source) if format else detect(source)
     return mend(chosen.read(source))

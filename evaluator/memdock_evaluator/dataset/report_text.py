@@ -7,12 +7,14 @@ from rich.table import Table
 
 from memdock_evaluator.dataset.check import Report
 from memdock_evaluator.dataset.findings import Finding
+from memdock_evaluator.words import counted
 
 
 def print_report(report: Report, console: Console) -> None:
     """Print sizes and slices as tables, and oddities, findings and differences one line each."""
     languages = ", ".join(f"{count} in {language}" for language, count in sorted(report.languages.items()))
-    console.print(f"{report.path}: {report.dialogues} dialogues ({languages})", highlight=False, markup=False)
+    head = f"{report.path}: {counted(report.dialogues, 'dialogue')} ({languages})"
+    console.print(head, highlight=False, markup=False, soft_wrap=True)
     console.print(_sizes(report))
     console.print(_slices(report))
     for line in _lines(report):

@@ -2,7 +2,7 @@
 
 from collections.abc import Iterator
 from dataclasses import dataclass
-from datetime import datetime
+from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any, TypeVar
 from zoneinfo import ZoneInfo
@@ -61,9 +61,11 @@ class Source:
         if not written:
             return None
         try:
-            return parser(written, self.zone)
-        except ValueError as error:
+            time = parser(written, self.zone)
+            time.astimezone(UTC)  # an instant that no calendar of ours has must not stop a run later
+        except (ValueError, OverflowError) as error:
             raise self.broken(record, field, f"{written!r} is no time of this format: {error}") from error
+        return time
 
     def broken(self, record: Record, field: str, problem: str, remedy: str = "") -> DatasetError:
         """The error to raise for a field of a record."""

@@ -14,6 +14,7 @@ from memdock_evaluator.results.rows import Row
 from memdock_evaluator.summary.caveats import FEW_QUESTIONS
 from memdock_evaluator.summary.ranking import display_name, languages_of, systems_in_order
 from memdock_evaluator.summary.shape import Caveat, Summary
+from memdock_evaluator.words import counted
 
 _LANGUAGES = {"ru": "Russian", "en": "English"}
 
@@ -31,6 +32,7 @@ def render(summary: Summary, rows: Sequence[Row], manifest: Manifest) -> str:
         "breakable": _breakable,
         "caveats": _about,
         "count": _count,
+        "counted": _counted,
         "display": display_name,
         "language": _language,
         "ms": _ms,
@@ -72,6 +74,11 @@ def _share(value: float | None) -> str:
 def _count(value: float) -> str:
     """A whole number with thin spaces between thousands."""
     return f"{value:,.0f}".replace(",", "\u202f")
+
+
+def _counted(number: int, one: str) -> str:
+    """ "1 dialogue", "2 dialogues", with the same spaces."""
+    return counted(number, one).replace(",", "\u202f")
 
 
 def _ms(value: float) -> str:

@@ -13,6 +13,7 @@ from rich.console import Console
 from memdock_evaluator.answer.endpoint import ModelEndpoint, ModelSettings
 from memdock_evaluator.answer.prompts import PromptError
 from memdock_evaluator.dataset import DatasetError
+from memdock_evaluator.dataset.shipped import OWN
 from memdock_evaluator.faults import RunStoppedError
 from memdock_evaluator.interrupting import run_until_told
 from memdock_evaluator.report.writing import write_report
@@ -21,8 +22,9 @@ from memdock_evaluator.results.manifest import ManifestError
 from memdock_evaluator.results.parts import PartError
 from memdock_evaluator.run.evaluation import RunEnd, evaluate
 from memdock_evaluator.run.options import how_options, model_options, pace_options, what_options
-from memdock_evaluator.run.settings import OWN, DataSource, RunSettings, SettingsError
+from memdock_evaluator.run.settings import DataSource, RunSettings, SettingsError
 from memdock_evaluator.summary import print_summary, write_summary
+from memdock_evaluator.words import counted
 
 _PREFIX = "MEMDOCK_EVAL_"
 _SECRETS = ("--key", "--answer-key", "--judge-key")
@@ -100,7 +102,7 @@ def _tell(end: RunEnd, out: str) -> None:
         summary = write_summary(out)
         write_report(out)
         print_summary(summary, Console())
-        click.echo(f"{end.expected} rows; open {out}/report.html")
+        click.echo(f"{counted(end.expected, 'row')}; open {out}/report.html")
     if not end.complete:
         raise click.ClickException(f"{_unfinished(end)}; {_AGAIN}")
 
@@ -110,7 +112,9 @@ def _unfinished(end: RunEnd) -> str:
     if end.unanswered:
         found.append(f"{end.unanswered} of {end.expected} questions have no outcome yet{_why(end)}")
     if end.spaces_not_reset and not end.stopped:
-        found.append(f"{len(end.spaces_not_reset)} spaces could not be reset ({', '.join(end.spaces_not_reset[:3])})")
+        found.append(
+            f"{counted(len(end.spaces_not_reset), 'space')} could not be reset ({', '.join(end.spaces_not_reset[:3])})"
+        )
     return "; ".join(found)
 
 

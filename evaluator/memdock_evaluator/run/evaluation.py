@@ -63,29 +63,29 @@ async def evaluate(settings: RunSettings, console: Console) -> RunEnd:
     `PartError` or `RunStoppedError` where the run cannot begin; what stops it later is told by the `RunEnd`.
     """
     folder, selection = Folder(settings.out), Selection(settings)
-    with held(folder):
-        survey = await asyncio.to_thread(selection.survey)
-        async with AsyncExitStack() as stack:
-            tools = await open_tools(settings, tuple(survey.facts.languages), stack)
-            manifest, goes_on = begin(folder, plan_of(settings, survey.facts, tools), settings.command)
-            progress = show_progress(console)
-            if goes_on:
-                progress.say(f"going on with the run in {folder.address}")
-            loop = Loop(
-                settings=settings,
-                survey=survey,
-                tools=tools,
-                folder=folder,
-                run_id=manifest.run_id,
-                progress=progress,
-            )
-            stopped = ""
-            with progress:
-                try:
-                    await loop.run(selection)
-                except RunStoppedError as stop:
-                    stopped = str(stop)
-            return _end(loop, manifest, stopped)
+    survey = await asyncio.to_thread(selection.survey)
+    async with AsyncExitStack() as stack:
+        tools = await open_tools(settings, tuple(survey.facts.languages), stack)
+        stack.enter_context(held(folder))  # last, so that a run that cannot begin leaves no folder
+        manifest, goes_on = begin(folder, plan_of(settings, survey.facts, tools), settings.command)
+        progress = show_progress(console)
+        if goes_on:
+            progress.say(f"going on with the run in {folder.address}")
+        loop = Loop(
+            settings=settings,
+            survey=survey,
+            tools=tools,
+            folder=folder,
+            run_id=manifest.run_id,
+            progress=progress,
+        )
+        stopped = ""
+        with progress:
+            try:
+                await loop.run(selection)
+            except RunStoppedError as stop:
+                stopped = str(stop)
+        return _end(loop, manifest, stopped)
 
 
 def _end(loop: Loop, manifest: Manifest, stopped: str) -> RunEnd:

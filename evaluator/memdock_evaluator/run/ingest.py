@@ -14,6 +14,7 @@ from memdock_evaluator.run.measuring import Stopwatch
 from memdock_evaluator.run.memory_system import MemorySystem
 from memdock_evaluator.run.progress import Progress, Work
 from memdock_evaluator.run.requests import requests
+from memdock_evaluator.words import counted
 
 
 @dataclass(slots=True, kw_only=True)
@@ -104,7 +105,7 @@ class Ingest:
         flushed = await self.system.flush(self.space_id, timeout_s=self.flush_timeout_s)
         self._note(Stage.FLUSH, flushed.ms, flushed.result.timing)
         if not flushed.result.done:
-            detail = f"{flushed.result.pending} turns were still pending after {self.flush_timeout_s:g} s"
+            detail = f"{counted(flushed.result.pending, 'turn')} still pending after {self.flush_timeout_s:g} s"
             raise Fault(Outcome.INFRASTRUCTURE_ERROR, "DEADLINE_EXCEEDED", detail)
         return flushed.result.failed_count + len(self._refused)
 

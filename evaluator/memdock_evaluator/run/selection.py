@@ -8,9 +8,9 @@ from pathlib import Path
 
 from memdock_evaluator.dataset import DatasetError, Dialogue, open_dataset
 from memdock_evaluator.dataset.formats import FORMATS
-from memdock_evaluator.dataset.shipped import LANGUAGES, own_dataset_path
+from memdock_evaluator.dataset.shipped import LANGUAGES, OWN, own_dataset_path
 from memdock_evaluator.results.manifest import DataCounts, DataFacts, DataFile
-from memdock_evaluator.run.settings import OWN, DataSource, RunSettings, SettingsError
+from memdock_evaluator.run.settings import DataSource, RunSettings, SettingsError
 
 _CHUNK_BYTES = 1 << 20
 _ANY = "found from the first record"
@@ -105,11 +105,8 @@ class Selection:
 def _sources(given: DataSource, languages: tuple[str, ...]) -> list[DataSource]:
     if given.path != OWN:
         return [given]
-    wanted = languages or LANGUAGES
-    try:
-        return [DataSource(path=str(own_dataset_path(language)), language=language) for language in wanted]
-    except ValueError as error:
-        raise SettingsError(str(error)) from error
+    wanted = (given.language,) if given.language else [code for code in LANGUAGES if not languages or code in languages]
+    return [DataSource(path=str(own_dataset_path(language)), language=language) for language in wanted]
 
 
 def _shown(source: DataSource) -> str:

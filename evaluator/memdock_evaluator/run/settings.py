@@ -6,8 +6,6 @@ from dataclasses import dataclass, field
 from memdock_evaluator.answer.endpoint import ModelSettings
 
 _BATCH = re.compile(r"batch:([1-9]\d{0,4})")
-OWN = "own"
-"""Stands for the bundled data in place of a path."""
 
 
 class SettingsError(ValueError):

@@ -6,6 +6,7 @@ from memdock_evaluator.results.manifest import Manifest
 from memdock_evaluator.summary.axes import VALUES
 from memdock_evaluator.summary.ranking import RANKING_COVERAGE, Systems, each, languages_of, offline
 from memdock_evaluator.summary.shape import Caveat, LanguageSummary
+from memdock_evaluator.words import counted
 
 ABOUT = ("answers", "coverage", "intervals", "slices", "retrieval", "data", "ingest")
 """The parts of a report that a caveat can stand beside."""
@@ -69,7 +70,7 @@ def _coverage(systems: Systems) -> Sentences:
         if errors := found["outcomes"]["system_error"]:
             yield (
                 "coverage",
-                f"{name} ({language}): {_count(errors, 'error')} of the system's own, counted as wrong.",
+                f"{name} ({language}): {counted(errors, 'error')} of the system's own, counted as wrong.",
             )
         if found["coverage"] < RANKING_COVERAGE and not systems[name]["baseline"]:
             yield (
@@ -161,7 +162,7 @@ def _data(manifest: Manifest) -> Sentences:
     oddities = manifest.plan.data.oddities
     if oddities:
         counts = ", ".join(f"{kind} {count}" for kind, count in sorted(oddities.items()))
-        yield "data", f"The data has {_count(sum(oddities.values()), 'oddity', 'oddities')} ({counts})."
+        yield "data", f"The data has {counted(sum(oddities.values()), 'oddity', 'oddities')} ({counts})."
 
 
 def _ingest(manifest: Manifest) -> Sentences:
@@ -181,10 +182,6 @@ def _ingest(manifest: Manifest) -> Sentences:
         if ingest.stale_reads:
             yield (
                 "ingest",
-                f"{name}: {_count(ingest.stale_reads, 'answer')} of Retrieve still named turns as pending after the "
+                f"{name}: {counted(ingest.stale_reads, 'answer')} of Retrieve still named turns as pending after the "
                 "barrier.",
             )
-
-
-def _count(number: int, one: str, many: str = "") -> str:
-    return f"{number} {one if number == 1 else many or one + 's'}"

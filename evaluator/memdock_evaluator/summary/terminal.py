@@ -9,6 +9,7 @@ from rich.table import Table
 from memdock_evaluator.summary.axes import in_order, title, values_in_order
 from memdock_evaluator.summary.ranking import display_name, languages_of, systems_in_order
 from memdock_evaluator.summary.shape import Figures, LanguageSummary, Summary
+from memdock_evaluator.words import counted
 
 _SHOWN_AXES = ("group", "scope_temporality", "temporal_expression")
 """Of RUMBA's axes, those that fit a terminal; a data set without them shows all that have few values."""
@@ -70,7 +71,8 @@ def _heading(summary: Summary, language: str) -> str:
     dialogues = max(figures["n_dialogues"] for figures in found)
     order = "by accuracy" if summary["ranked"][language] else "by name, not ranked"
     rules = f", {' and '.join(summary['offline'])} by offline rules" if summary["offline"] else ""
-    return f"{language}: {questions} questions, {dialogues} dialogues, systems {order}{rules}; scores in per cent"
+    size = f"{counted(questions, 'question')}, {counted(dialogues, 'dialogue')}"
+    return f"{language}: {size}, systems {order}{rules}; scores in per cent"
 
 
 def _cells(found: LanguageSummary) -> list[str]:

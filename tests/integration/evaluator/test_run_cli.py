@@ -83,6 +83,7 @@ def test_a_folder_without_a_run_has_no_report(tmp_path: Path) -> None:
         (["--baseline", "oracle", "--ingest-unit", "batch"], 2, "batch:N such as batch:50"),
         (["--baseline", "oracle", "--language", "r1"], 2, "language codes such as ru"),
         (["--baseline", "oracle", "--language", "fr"], 2, "no dialogue in 'fr'"),
+        (["--baseline", "oracle", "--data", "own", "--language", "fr"], 2, "no dialogue in 'fr'"),
         (["--baseline", "oracle", "--k", "0"], 2, "--k"),
         (["--baseline", "oracle", "--zone", "Mars/Olympus"], 2, "'Mars/Olympus' is no IANA time zone"),
         (["--baseline", "oracle", "--answer-url", "http://x/v1"], 2, "--answer-model is missing"),
@@ -99,6 +100,7 @@ def test_a_command_line_that_cannot_be_meant(
     result = run_on(data, out, *words)
     assert (result.exit_code, "Traceback" in result.output) == (code, False), result.output
     assert sentence in " ".join(result.output.split())
+    assert not out.exists(), "a run that is refused leaves nothing"
 
 
 @pytest.mark.parametrize(

@@ -180,7 +180,7 @@ async def test_a_barrier_that_never_opens_is_no_fault_of_the_questions(tmp_path:
         end, said = await ran(settings(data, out, url=url, systems=("toy",), flush_timeout_s=0.3))
         toy.gate.set()
         assert {row.reason for row in rows(out)} == {"DEADLINE_EXCEEDED"}
-        assert "8 turns were still pending after 0.3 s" in said
+        assert "8 turns still pending after 0.3 s" in said
         assert not end.complete
         end, _ = await ran(settings(data, out, url=url, systems=("toy",)))
     assert end.complete

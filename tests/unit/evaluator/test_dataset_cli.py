@@ -73,3 +73,31 @@ def test_export_of_other_tags_is_exit_code_1(tmp_path: Path) -> None:
 
 def test_schema_is_printed() -> None:
     assert orjson.loads(run("schema").output) == schema()
+
+
+@pytest.mark.parametrize(("flags", "languages"), [([], {"ru": 6, "en": 6}), (["--language", "ru"], {"ru": 6})])
+def test_the_bundled_data_is_checked_by_its_name(flags: list[str], languages: dict[str, int]) -> None:
+    report = orjson.loads(run("check", "own", "--json", *flags).output)
+
+    assert (report["path"], report["languages"]) == ("own", languages)
+
+
+def test_the_bundled_data_is_exported_by_its_name(tmp_path: Path) -> None:
+    assert run("export", "own", tmp_path / "out", "--shape", "own").exit_code == 0
+    assert len(list(open_dataset(tmp_path / "out"))) == 12
+
+    mixed = run("export", "own", tmp_path / "rows", "--shape", "rows")
+    assert mixed.exit_code == 1
+    assert "dialogue 0 is in en, the first one in ru; a file of RUMBA's shapes has one language" in mixed.output
+    assert run("export", "own", tmp_path / "rows", "--shape", "rows", "--language", "en").exit_code == 0
+
+
+def test_a_language_that_the_bundled_data_is_not_in(tmp_path: Path) -> None:
+    result = run("check", "own", "--language", "de")
+
+    assert result.exit_code == 1
+    assert result.output == "Error: own: the bundled data is in ru and en, not in 'de'\n"
+
+
+def test_one_dialogue_is_no_dialogues(tmp_path: Path) -> None:
+    assert "1 dialogue (1 in ru)" in run("check", write(tmp_path, [ROW])).output

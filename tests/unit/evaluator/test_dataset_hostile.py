@@ -68,18 +68,18 @@ def test_every_field_may_hold_anything(tmp_path: Path, name: str) -> None:
     for record in altered(FORMATS[name]):
         path = write(tmp_path, [FORMATS[name], record])
         said.append(refusal(path))
-        if not said[-1] and list(readable(path)):
+        if not said[-1] and (dialogues := list(exportable(path))):
             for shape in SHAPES if name in ("rows", "dialogues") else ("own",):
-                export_dataset(readable(path), shape, tmp_path / "out")
+                export_dataset(dialogues, shape, tmp_path / "out")
                 assert list(open_dataset(tmp_path / "out"))
 
     assert 0 < sum(map(bool, said)) < len(said), "some are refused, others mended"
     assert max(map(len, said)) < 2000
 
 
-def readable(path: Path) -> Iterator[Dialogue]:
+def exportable(path: Path) -> Iterator[Dialogue]:
     """The dialogues that every shape can hold: something was said, and the category of each question can be read."""
-    for dialogue in open_dataset(path):
+    for dialogue in open_dataset(path, language="ru"):
         if dialogue.sessions and not any("category" in question.axes for question in dialogue.questions):
             yield dialogue
 
@@ -98,6 +98,14 @@ def test_an_id_that_is_nearly_a_number_is_exported_as_it_stands(tmp_path: Path) 
         export_dataset(read(tmp_path, changed(ROW, "conversation_idx", number)), "rows", tmp_path / "out")
 
         assert [dialogue.dialogue_id for dialogue in open_dataset(tmp_path / "out")] == [number]
+
+
+@pytest.mark.parametrize(
+    ("time", "zone"), [("0001-01-01T00:00:00", "Europe/Moscow"), ("9999-12-31T23:59:59", "America/New_York")]
+)
+def test_a_time_outside_the_calendar_is_refused(tmp_path: Path, time: str, zone: str) -> None:
+    with pytest.raises(DatasetError, match=r"field question_date: .* is no time of this format: date value out of"):
+        read(tmp_path, changed(ROW, "question_date", time), zone=zone)
 
 
 @pytest.mark.parametrize("record", [DIALOGUE, LOCOMO], ids=["dialogues", "locomo"])

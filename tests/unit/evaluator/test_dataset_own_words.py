@@ -68,7 +68,7 @@ def test_both_languages_are_aligned() -> None:
 
 @pytest.mark.parametrize(("language", "shape"), [("de", "rows"), ("ru", "parquet")])
 def test_no_other_language_or_shape(language: str, shape: str) -> None:
-    with pytest.raises(ValueError, match="the data set"):
+    with pytest.raises(ValueError, match="the bundled data"):
         own_dataset_path(language, shape)
 
 
