@@ -8,7 +8,7 @@ from jinja2 import Environment, PackageLoader, StrictUndefined, select_autoescap
 from markupsafe import Markup
 
 from memdock_evaluator.report.explorer import RESULTS, as_script, explorer
-from memdock_evaluator.report.tables import result_bars, slice_table, stages
+from memdock_evaluator.report.tables import cutoffs, result_bars, slice_table, stages
 from memdock_evaluator.results.manifest import Manifest
 from memdock_evaluator.results.rows import Row
 from memdock_evaluator.summary.caveats import FEW_QUESTIONS
@@ -48,6 +48,7 @@ def render(summary: Summary, rows: Sequence[Row], manifest: Manifest) -> str:
         languages=languages_of(summary["systems"]),
         systems_in_order=systems_in_order,
         slices=table,
+        cutoffs=cutoffs(summary),
         baselines={system.name for system in manifest.plan.systems if system.baseline},
         results=RESULTS,
         stages=stages(summary),

@@ -117,6 +117,12 @@ def result_bars(summary: Summary, rows: Iterable[Row]) -> list[ResultBar]:
     ]
 
 
+def cutoffs(summary: Summary) -> list[str]:
+    """The numbers of memories at which recall is told, as keys of `recall_at`; every system of a run has the same."""
+    of_languages = (found for system in summary["systems"].values() for found in system["languages"].values())
+    return list(next(of_languages)["recall_at"])
+
+
 def stages(summary: Summary) -> list[str]:
     """The stages that were timed anywhere, in the order of a run; a stage's inner steps follow it."""
     found = {

@@ -11,7 +11,7 @@ from memdock_evaluator.results.folder import Folder
 from memdock_evaluator.results.manifest import Manifest
 from memdock_evaluator.results.rows import Outcome, Row, Timing
 from memdock_evaluator.summary.caveats import caveats
-from memdock_evaluator.summary.figures import delete_info, figures
+from memdock_evaluator.summary.figures import delete_info, figures, recall_at
 from memdock_evaluator.summary.ranking import offline, rankable
 from memdock_evaluator.summary.shape import Figures, LanguageSummary, Latency, Summary, SystemSummary, Tokens
 from memdock_evaluator.summary.source import read_run
@@ -42,7 +42,7 @@ def summarise(rows: Iterable[Row], timings: Iterable[Timing], manifest: Manifest
         name: SystemSummary(
             baseline=name in baselines,
             languages={
-                language: _language(found, latencies.get((name, language), {}))
+                language: _language(found, latencies.get((name, language), {}), manifest.plan.k)
                 for language, found in sorted(languages.items())
             },
         )
@@ -63,12 +63,13 @@ def to_json(summary: Summary) -> bytes:
     return orjson.dumps(summary, option=orjson.OPT_SORT_KEYS | orjson.OPT_INDENT_2) + b"\n"
 
 
-def _language(rows: Sequence[Row], latency_ms: Mapping[str, Latency]) -> LanguageSummary:
+def _language(rows: Sequence[Row], latency_ms: Mapping[str, Latency], k: int) -> LanguageSummary:
     answered = [row for row in rows if row.outcome is Outcome.ANSWERED]
     counts = Counter(row.outcome for row in rows)
     return LanguageSummary(
         **figures(rows),
         n_dialogues=len({row.dialogue_id for row in rows}),
+        recall_at=recall_at(rows, k),
         delete_info=delete_info(rows),
         outcomes={outcome.value: counts[outcome] for outcome in Outcome},
         unscored=sum(row.correct is None for row in answered),

@@ -8,7 +8,11 @@ from statistics import fmean
 
 from memdock_evaluator.intervals import accuracy_interval, mean_se, proportion_se
 from memdock_evaluator.results.rows import Outcome, Row
-from memdock_evaluator.summary.shape import Bounds, DeleteInfo, Figures, IntervalFigures
+from memdock_evaluator.scores import RetrievalScores, retrieval_scores
+from memdock_evaluator.summary.shape import Bounds, DeleteInfo, Figures, IntervalFigures, Recall
+
+CUTOFFS = (1, 3, 5, 10)
+"""Numbers of memories: systems that find nearly everything among ten still differ at fewer."""
 
 Value = Callable[[Row], float | None]
 """A row's value of one measure; `None`: the row does not count for it."""
@@ -19,7 +23,7 @@ def figures(rows: Sequence[Row]) -> Figures:
     scores, f1 = _by_dialogue(rows, score), _values(rows, _f1)
     flat = _flat(scores)
     accuracy = _mean(flat)
-    targets = [row for row in rows if not _is_deletion(row)] or rows
+    targets = _targets(rows)
     recall = _values(targets, lambda row: row.recall_sessions)
     return Figures(
         n_questions=len(_questions(rows)),
@@ -42,6 +46,12 @@ def figures(rows: Sequence[Row]) -> Figures:
     )
 
 
+def recall_at(rows: Sequence[Row], k: int) -> dict[str, Recall]:
+    """Recall as it were if fewer memories had been asked for: at each of `CUTOFFS` below `k`, and at `k`."""
+    targets = _targets(rows)
+    return {str(cutoff): _recall(targets, cutoff) for cutoff in (*(each for each in CUTOFFS if each < k), k)}
+
+
 def delete_info(rows: Iterable[Row]) -> DeleteInfo:
     """Recall of what was to be forgotten."""
     deletions = [row for row in rows if _is_deletion(row)]
@@ -59,6 +69,28 @@ def score(row: Row) -> float | None:
     if row.outcome is not Outcome.ANSWERED or row.correct is None:
         return None
     return float(row.correct)
+
+
+def _targets(rows: Sequence[Row]) -> Sequence[Row]:
+    """The rows that retrieval is measured by."""
+    return [row for row in rows if not _is_deletion(row)] or rows
+
+
+def _recall(rows: Sequence[Row], cutoff: int) -> Recall:
+    scores = {row.key: _scores(row, cutoff) for row in rows}
+
+    def mean(known: Value, value: Callable[[RetrievalScores], float | None]) -> float | None:
+        return _mean(_values(rows, lambda row: None if known(row) is None else value(scores[row.key])))
+
+    return Recall(
+        sessions=mean(lambda row: row.recall_sessions, lambda each: each.recall_sessions),
+        turns=mean(lambda row: row.recall_turns, lambda each: each.recall_turns),
+    )
+
+
+def _scores(row: Row, cutoff: int) -> RetrievalScores:
+    sources = [[(source.session_id, source.turn_id) for source in memory.sources] for memory in row.memories]
+    return retrieval_scores(sources, row.evidence_sessions, row.evidence_turns, cutoff)
 
 
 def _f1(row: Row) -> float | None:

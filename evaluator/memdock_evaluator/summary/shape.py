@@ -62,8 +62,15 @@ class DeleteInfo(TypedDict):
     recall_turns_at_k: float | None
 
 
+class Recall(TypedDict):
+    """Recall among the first memories alone, over the same questions as the other retrieval figures."""
+
+    sessions: float | None
+    turns: float | None
+
+
 class Latency(TypedDict):
-    """Wall time of one stage in milliseconds."""
+    """Wall time of one stage in milliseconds, as the run met it: with the wait for other calls of the run."""
 
     n: int
     p50: float
@@ -87,6 +94,8 @@ class LanguageSummary(Figures):
     """One system in one language."""
 
     n_dialogues: int
+    recall_at: dict[str, Recall]
+    """By how many memories count: 1, 3, 5, 10 as far as they are below k, and k itself."""
     delete_info: DeleteInfo
     outcomes: dict[str, int]
     """Questions asked by what became of them, zeros too."""

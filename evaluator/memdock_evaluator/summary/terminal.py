@@ -18,13 +18,19 @@ _MOST_SLICES = 8
 
 
 def print_summary(summary: Summary, console: Console) -> None:
-    """Print, for each language, the systems and their slices; then every caveat."""
+    """Print, for each language, the systems, what they retrieve and their slices; then every caveat.
+
+    No times: calls of a run wait for each other and for the models that they share, so that they need the report's
+    stages beside them.
+    """
     for language in languages_of(summary["systems"]):
         console.print(f"[bold]{_heading(summary, language)}[/]")
-        console.print(_systems(summary, language))
-        console.print(_slices(summary, language))
+        for table in (_answers(summary, language), _retrieval(summary, language), _slices(summary, language)):
+            if table.row_count:
+                console.print(table)
     for caveat in summary["caveats"]:
         console.print(Padding(f"[yellow]![/] {escape(caveat['text'])}", (0, 1)))
+    console.print(Padding("Times and tokens, stage by stage, are in the report.", (0, 1)))
 
 
 def share(value: float | None) -> str:
@@ -32,26 +38,34 @@ def share(value: float | None) -> str:
     return "–" if value is None else f"{100 * value:.1f}"
 
 
-def _systems(summary: Summary, language: str) -> Table:
-    k = summary["k"]
-    table = _table("system")
-    for column in (
-        "accu-\nracy",
-        "95 %",
-        "F1",
-        f"recall\n@{k}",
-        "by\nturn",
-        "MRR",
-        f"nDCG\n@{k}",
-        "cover-\nage",
-        "p50\nms",
-    ):
-        table.add_column(column, justify="right", no_wrap=True)
+def _answers(summary: Summary, language: str) -> Table:
+    table = _table("answers", "accuracy", "95 %", "F1", "coverage")
     for name, found in systems_in_order(summary, language):
-        baseline = summary["systems"][name]["baseline"]
-        table.add_row(_name(summary, name), *_cells(found), style="dim" if baseline else "")
+        interval = found["judge_accuracy_interval"]
+        table.add_row(
+            _name(summary, name),
+            share(found["judge_accuracy"]),
+            f"{share(interval['low'])}–{share(interval['high'])}" if interval else "–",
+            share(found["f1"]),
+            share(found["coverage"]),
+            style="dim" if summary["systems"][name]["baseline"] else "",
+        )
     if any(system["baseline"] for system in summary["systems"].values()):
         table.caption = "* a baseline, no memory system"
+    return table
+
+
+def _retrieval(summary: Summary, language: str) -> Table:
+    """Of the systems that name their sources."""
+    measured = [(name, found) for name, found in systems_in_order(summary, language) if found["n_retrieval"]]
+    cutoffs = list(measured[0][1]["recall_at"]) if measured else []
+    ats = [f"recall\n@{cutoff}" for cutoff in cutoffs]
+    table = _table("retrieval", "by", *ats, "MRR", f"nDCG\n@{summary['k']}")
+    for name, found in measured:
+        sessions = [found["recall_at"][cutoff]["sessions"] for cutoff in cutoffs]
+        turns = [found["recall_at"][cutoff]["turns"] for cutoff in cutoffs]
+        table.add_row(_name(summary, name), "session", *map(share, (*sessions, found["mrr"], found["ndcg"])))
+        table.add_row("", "turn", *map(share, (*turns, found["mrr_turns"], found["ndcg_turns"])))
     return table
 
 
@@ -59,9 +73,11 @@ def _name(summary: Summary, system: str) -> str:
     return escape(display_name(system)) + " *" * summary["systems"][system]["baseline"]
 
 
-def _table(first: str) -> Table:
+def _table(first: str, *figures: str) -> Table:
     table = Table(box=SIMPLE_HEAD, padding=(0, 1, 0, 0), pad_edge=False, caption_justify="left")
     table.add_column(first, overflow="fold")
+    for name in figures:
+        table.add_column(name, justify="right", no_wrap=True)
     return table
 
 
@@ -75,26 +91,9 @@ def _heading(summary: Summary, language: str) -> str:
     return f"{language}: {size}, systems {order}{rules}; scores in per cent"
 
 
-def _cells(found: LanguageSummary) -> list[str]:
-    interval = found["judge_accuracy_interval"]
-    retrieve = found["latency_ms"].get("retrieve")
-    return [
-        share(found["judge_accuracy"]),
-        f"{share(interval['low'])}–{share(interval['high'])}" if interval else "–",
-        share(found["f1"]),
-        share(found["recall_at_k"]),
-        share(found["recall_turns_at_k"]),
-        share(found["mrr"]),
-        share(found["ndcg"]),
-        share(found["coverage"]),
-        f"{retrieve['p50']:.1f}" if retrieve else "–",
-    ]
-
-
 def _slices(summary: Summary, language: str) -> Table:
     systems = systems_in_order(summary, language)
-    table = _table("accuracy/recall by slice")
-    table.add_column("n", justify="right")
+    table = _table("accuracy/MRR by slice", "n")
     for name, _ in systems:
         table.add_column(_name(summary, name), justify="right", overflow="fold", min_width=9)
     for axis in _axes([found for _, found in systems]):
@@ -114,4 +113,4 @@ def _axes(systems: list[LanguageSummary]) -> list[str]:
 
 
 def _slice(found: Figures | None) -> str:
-    return f"{share(found['judge_accuracy'])}/{share(found['recall_at_k'])}" if found else "–"
+    return f"{share(found['judge_accuracy'])}/{share(found['mrr'])}" if found else "–"

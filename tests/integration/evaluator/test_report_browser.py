@@ -88,7 +88,7 @@ async def test_the_list_grows_on_demand(page: Page) -> None:
 
 async def test_the_heat_map_shows_the_chosen_measure(page: Page) -> None:
     shown = "[...document.querySelector('.cell').children].filter(e => e.offsetParent).map(e => e.className)"
-    assert await page.run(shown) == ["recall_at_k"]
+    assert await page.run(shown) == ["mrr"]
     await page.run("document.querySelector('.choice [value=judge_accuracy]').click()")
     assert await page.run(shown) == ["judge_accuracy"]
 

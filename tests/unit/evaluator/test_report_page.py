@@ -116,7 +116,7 @@ def test_offline_figures_say_so_and_the_slices_open_on_what_is_real(page: Docume
     assert page.text.count("offline rule") > 6
     assert "no measure of answer quality" in page.text
     checked = [choice["value"] for choice in page.of("input") if "checked" in choice]
-    assert checked == ["recall_at_k"]
+    assert checked == ["mrr"]
 
 
 def test_with_models_nothing_is_called_offline(tmp_path: Path) -> None:

@@ -1,16 +1,13 @@
 """Each caveat appears when it applies and only then; the terminal shows what the summary says."""
 
-import io
-import re
 from collections.abc import Sequence
 from dataclasses import replace
 
 import pytest
-from rich.console import Console
 
 from memdock_evaluator.results.manifest import Coverage, DataFacts, IngestCounts, Manifest, ModelFacts, SystemTotals
 from memdock_evaluator.results.rows import Outcome, Row
-from memdock_evaluator.summary import Summary, print_summary, summarise
+from memdock_evaluator.summary import summarise
 from memdock_evaluator.summary.caveats import ABOUT
 from memdock_evaluator.summary.ranking import systems_in_order
 from support.synthetic_rows import a_manifest, a_row, a_run
@@ -117,36 +114,3 @@ def test_every_caveat_has_a_place() -> None:
     summary = summarise(run.rows, run.timings, run.manifest)
     places = [ABOUT.index(caveat["about"]) for caveat in summary["caveats"]]
     assert places == sorted(places)
-
-
-def shown(summary: Summary, width: int = 140) -> str:
-    console = Console(file=io.StringIO(), width=width, color_system=None)
-    print_summary(summary, console)
-    assert isinstance(console.file, io.StringIO)
-    return console.file.getvalue()
-
-
-def test_the_terminal_shows_systems_slices_and_caveats() -> None:
-    run = a_run(offline=True)
-    text = shown(summarise(run.rows, run.timings, run.manifest))
-    dense = next(line.split() for line in text.splitlines() if "rag-dense " in line and "61.8" in line)
-    assert dense == ["rag-dense", "66.0", "61.8–70.2", "66.3", *["66.3"] * 4, "98.0", "51.5"]
-    assert "answerer and judge by offline rules" in text
-    assert "full-context *" in text
-    assert "Temporal expression\n" in re.sub(" +\n", "\n", text)
-    assert "no measure of answer quality" in " ".join(text.split())
-
-
-def test_the_terminal_shows_free_tags_and_does_not_read_them_as_markup() -> None:
-    rows = [replace(row, system="a[b]", axes={"user_tier": "[red]gold"}) for row in ENOUGH]
-    text = shown(summarise(rows, [], a_manifest()))
-    assert "User tier" in text
-    assert "[red]gold" in text
-    assert "a[b]" in text
-
-
-def test_the_terminal_fits_eighty_columns() -> None:
-    run = a_run()
-    lines = shown(summarise(run.rows, run.timings, run.manifest), width=80).splitlines()
-    assert max(map(len, lines)) <= 80
-    assert not any("…" in line for line in lines)

@@ -5,9 +5,9 @@ from random import Random
 import orjson
 import pytest
 
-from memdock_evaluator.results.rows import Outcome, Row, Stage, Timing
+from memdock_evaluator.results.rows import MemorySource, Outcome, RetrievedMemory, Row, Stage, Timing
 from memdock_evaluator.summary import summarise, to_json
-from memdock_evaluator.summary.figures import delete_info, figures
+from memdock_evaluator.summary.figures import delete_info, figures, recall_at
 from memdock_evaluator.summary.shape import LanguageSummary
 from support.synthetic_rows import WRONG_EVERY, a_manifest, a_row, a_run
 
@@ -58,6 +58,34 @@ def test_recall_leaves_out_abstentions_and_deletions() -> None:
     }
     assert found["slices"]["semantic"]["DeleteInfo"]["recall_at_k"] == sum(deletions) / 6
     assert found["slices"]["semantic"]["Abstention"]["n_retrieval"] == 0
+
+
+def test_recall_at_fewer_memories_is_of_the_first_ones_alone() -> None:
+    def memory(rank: int, session: int) -> RetrievedMemory:
+        source = MemorySource(session_id=f"s{session}", turn_id=f"s{session}-t0")
+        return RetrievedMemory(rank=rank, kind="turns", text="x", score=None, time=None, sources=(source,))
+
+    memories = tuple(memory(rank, session) for rank, session in enumerate((9, 1, 8, 2), start=1))
+    both = a_row(memories=memories, evidence_sessions=("s1", "s2"), evidence_turns=("s2-t0",))
+    nothing = a_row(question_id="q1", outcome=Outcome.SYSTEM_ERROR, **ERROR, **dict.fromkeys(NOT_RETRIEVED, 0.0))
+    unknown = a_row(question_id="q2", outcome=Outcome.INFRASTRUCTURE_ERROR, **ERROR, **NOT_RETRIEVED)
+    deleted = a_row(question_id="q3", axes={"semantic": "DeleteInfo"}, memories=memories)
+
+    assert recall_at([both, nothing, unknown, deleted], 4) == {
+        "1": {"sessions": 0, "turns": 0},
+        "3": {"sessions": 0.25, "turns": 0},
+        "4": {"sessions": 0.5, "turns": 0.5},
+    }
+    assert list(recall_at([unknown], 20).items())[-2:] == [
+        ("10", {"sessions": None, "turns": None}),
+        ("20", {"sessions": None, "turns": None}),
+    ]
+
+
+def test_recall_at_k_is_the_same_by_both_ways() -> None:
+    found = russian("rag-dense")
+    assert list(found["recall_at"]) == ["1", "3", "5", "10"]
+    assert found["recall_at"]["10"] == {"sessions": found["recall_at_k"], "turns": found["recall_turns_at_k"]}
 
 
 def test_failures_are_told_apart_and_only_the_systems_own_count_as_wrong() -> None:
