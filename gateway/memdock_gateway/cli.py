@@ -2,26 +2,32 @@
 
 import asyncio
 import os
+from collections.abc import Callable
 from datetime import UTC, datetime
 from importlib.metadata import version
 from pathlib import Path
+from typing import Any, TypeVar
 
 import click
 import uvloop
 
 from memdock_gateway import folder as folders
 from memdock_gateway.assembly import check_files, require_safe
-from memdock_gateway.config import Config, ConfigError, load_config
+from memdock_gateway.config import Config, ConfigError
+from memdock_gateway.config_file import config_of, load_config
 from memdock_gateway.log import set_up_logs
 from memdock_gateway.server import serve as serve_until_stopped
 
+Command = TypeVar("Command", bound=Callable[..., Any])
+
+EXAMPLE = "rag-dense=grpc://127.0.0.1:7470"
 VARIABLES = ("MEMDOCK_CONFIG", "MEMDOCK_PORT_FILE")
 
 _GUIDE = """One address for many memory systems: keys, limits, queues, retries, metrics, traces.
 
 \b
 A first gateway, in a folder of its own:
-  memdock-gateway init gw --system rag-dense=grpc://127.0.0.1:7460
+  memdock-gateway init gw --system rag-dense=grpc://127.0.0.1:7470
   memdock-gateway serve --config gw/gateway.yaml
   curl -H "Authorization: Bearer $(cat gw/first.key)" http://127.0.0.1:7451/v1/systems
 
@@ -36,14 +42,23 @@ Keys are made and changed by `memdock keys create|rotate|list|revoke --file gw/k
 a running gateway takes the change within a second.
 """
 
-_config_option = click.option(
-    "--config",
-    type=click.Path(path_type=Path, dir_okay=False),
-    required=True,
-    envvar="MEMDOCK_CONFIG",
-    show_envvar=True,
-    help="The configuration file (YAML).",
-)
+
+def _config_option(*, required: bool) -> Callable[[Command], Command]:
+    return click.option(
+        "--config",
+        type=click.Path(path_type=Path, dir_okay=False),
+        required=required,
+        envvar="MEMDOCK_CONFIG",
+        show_envvar=True,
+        help="The configuration file (YAML).",
+    )
+
+
+def _pair(_context: click.Context, _option: click.Parameter, texts: tuple[str, ...]) -> list[tuple[str, str]]:
+    pairs = [(name, address) for name, _, address in (text.partition("=") for text in texts)]
+    if not all(address for _, address in pairs):
+        raise click.BadParameter(f"must be NAME=ADDRESS, such as {EXAMPLE}")
+    return pairs
 
 
 @click.group(help=_GUIDE)
@@ -61,14 +76,16 @@ def main() -> None:
     "systems",
     multiple=True,
     metavar="NAME=ADDRESS",
-    help="A system behind the gateway; may be repeated.  [default: rag-dense=grpc://127.0.0.1:7460]",
+    default=[EXAMPLE],
+    show_default=EXAMPLE,
+    callback=_pair,
+    help="A system behind the gateway; may be repeated.",
 )
 @click.option("--tenant", default="default", show_default=True, help="Whose the first key is.")
-def init(folder: Path, systems: tuple[str, ...], tenant: str) -> None:
+def init(folder: Path, systems: list[tuple[str, str]], tenant: str) -> None:
     """Write a ready configuration, a first API key and a space key into FOLDER."""
-    pairs = dict(_pair(system) for system in systems or ("rag-dense=grpc://127.0.0.1:7460",))
     try:
-        folders.create_folder(folder, tenant=tenant, systems=pairs, now=datetime.now(UTC).replace(microsecond=0))
+        folders.create_folder(folder, tenant=tenant, systems=systems, now=datetime.now(UTC).replace(microsecond=0))
         load_config(folder / folders.CONFIG_NAME)
     except (ConfigError, OSError, ValueError) as problem:
         raise click.ClickException(str(problem)) from None
@@ -82,12 +99,22 @@ def init(folder: Path, systems: tuple[str, ...], tenant: str) -> None:
 
 
 @main.command()
-@_config_option
+@_config_option(required=False)
 @click.option(
     "--insecure-dev",
     is_flag=True,
     help="Do without what the configuration lacks of keys_file, space_key and audit_file; loopback addresses only.",
 )
+@click.option(
+    "--system",
+    "systems",
+    multiple=True,
+    metavar="NAME=ADDRESS",
+    callback=_pair,
+    help="With --insecure-dev, in place of --config: a system to try; may be repeated.",
+)
+@click.option("--grpc", metavar="HOST:PORT", help="Beside --system: where the gRPC face listens, not 127.0.0.1:7450.")
+@click.option("--http", metavar="HOST:PORT", help="Beside --system: where the HTTP face listens, not 127.0.0.1:7451.")
 @click.option(
     "--port-file",
     type=click.Path(path_type=Path, dir_okay=False),
@@ -95,9 +122,33 @@ def init(folder: Path, systems: tuple[str, ...], tenant: str) -> None:
     show_envvar=True,
     help='Gets {"grpc": port, "http": port} once calls are taken.',
 )
-def serve(config: Path, insecure_dev: bool, port_file: Path | None) -> None:
-    """Run the gateway until SIGTERM or SIGINT; calls that are inside are answered first."""
-    loaded = _load(config, insecure_dev=insecure_dev)
+def serve(
+    config: Path | None,
+    insecure_dev: bool,
+    systems: list[tuple[str, str]],
+    grpc: str | None,
+    http: str | None,
+    port_file: Path | None,
+) -> None:
+    """Run the gateway until SIGTERM or SIGINT; calls that are inside are answered first.
+
+    \b
+    With a configuration, or, to try it on this machine, with a system alone and no keys:
+      memdock-gateway serve --config gw/gateway.yaml
+      memdock-gateway serve --insecure-dev --system rag-dense=grpc://127.0.0.1:7470
+    """
+    if bool(config) == bool(systems):
+        raise click.UsageError(
+            f"give either --config FILE or, to try it without keys, --insecure-dev --system {EXAMPLE}"
+        )
+    if config and (grpc or http):
+        raise click.UsageError(
+            "--grpc and --http go with --system; with --config set listen.grpc and listen.http there"
+        )
+    if systems and not insecure_dev:
+        raise click.UsageError("--system without --config asks nobody for a key; say so with --insecure-dev")
+    listen = {face: address for face, address in (("grpc", grpc), ("http", http)) if address}
+    loaded = _usable(lambda: load_config(config) if config else config_of(systems, listen), insecure_dev=insecure_dev)
     lines = set_up_logs()
     try:
         with asyncio.Runner(loop_factory=uvloop.new_event_loop) as runner:
@@ -109,16 +160,16 @@ def serve(config: Path, insecure_dev: bool, port_file: Path | None) -> None:
 
 
 @main.command()
-@_config_option
+@_config_option(required=True)
 @click.option("--insecure-dev", is_flag=True, help="Check it as `serve --insecure-dev` would.")
 def check(config: Path, insecure_dev: bool) -> None:
     """Tell whether `serve` would take the configuration; nothing is started."""
-    loaded = _load(config, insecure_dev=insecure_dev)
+    loaded = _usable(lambda: load_config(config), insecure_dev=insecure_dev)
     click.echo(f"{config} can be used: {', '.join(system.name for system in loaded.systems)}")
 
 
 @main.command()
-@_config_option
+@_config_option(required=True)
 def rotate_space_key(config: Path) -> None:
     """Add a version to the space key.
 
@@ -137,18 +188,12 @@ def rotate_space_key(config: Path) -> None:
     click.echo("  start the gateway, and send the turns again.")
 
 
-def _load(path: Path, *, insecure_dev: bool) -> Config:
+def _usable(load: Callable[[], Config], *, insecure_dev: bool) -> Config:
+    """The configuration, once it is known that a gateway can be made of it."""
     try:
-        config = load_config(path)
+        config = load()
         require_safe(config, insecure_dev=insecure_dev)
         check_files(config)
     except ConfigError as problem:
         raise click.ClickException(str(problem)) from None
     return config
-
-
-def _pair(text: str) -> tuple[str, str]:
-    name, separator, address = text.partition("=")
-    if not separator:
-        raise click.BadParameter(f"{text!r} is not NAME=ADDRESS, such as rag-dense=grpc://127.0.0.1:7460")
-    return name, address

@@ -1,32 +1,50 @@
-"""The gateway's configuration file: YAML, validated whole before anything starts.
+"""What a gateway's configuration may say, validated whole before anything starts; `config_file` reads it from a file.
 
-A mistake is told as `gateway.yaml:12: systems[0].deadline_s: what is wrong`, all mistakes at once. Paths are relative
-to the folder of the file. Credentials are never in the file, only the names of the files that hold them.
+Credentials are never in it, only the names of the files that hold them. Paths are relative to the folder of the file.
 """
 
 import ipaddress
 import re
 from pathlib import Path
-from typing import Annotated, Any, Self
-from urllib.parse import urlsplit
+from typing import Annotated, Protocol, Self
+from urllib.parse import SplitResult, urlsplit
 
-import yaml
-from pydantic import AfterValidator, BaseModel, ConfigDict, Field, ValidationError, ValidationInfo, model_validator
+from pydantic import AfterValidator, BaseModel, ConfigDict, Field, PrivateAttr, ValidationInfo, model_validator
 from pydantic_core import PydanticCustomError
 
+from memdock.check import SYSTEM
 from memdock.types import Limits
 
 SCHEMES = ("grpc", "grpcs", "http", "https")
 _LISTEN = re.compile(r"(?P<host>\[[0-9a-fA-F:]+\]|[^:\[\]/\s]+):(?P<port>\d{1,5})")
+_HEADER = re.compile(r"[A-Za-z0-9-]{1,64}")
+_FINGERPRINT = re.compile(r"sha256:[0-9a-f]{64}")
 _DEFAULTS = Limits()
+_MAX_LIMIT = 2**31 - 1
+
+Location = tuple[int | str, ...]
+"""Where something stands in the configuration: `("systems", 0, "address")`."""
 
 
 class ConfigError(Exception):
-    """The configuration cannot be used; each line of the message names a place and what is wrong there."""
+    """The configuration cannot be used; each line of the message names a place and says what is wrong there."""
 
 
-def _wrong(sentence: str) -> PydanticCustomError:
-    return PydanticCustomError("config", "{sentence}", {"sentence": sentence})
+class Source(Protocol):
+    """Knows where in its file a part of the configuration stands."""
+
+    def mistake(self, location: Location, sentence: str) -> str:
+        """`gateway.yaml:12: systems[0].deadline_s: sentence`."""
+
+
+def field_name(location: Location) -> str:
+    """`systems[0].address`."""
+    return "".join(f"[{part}]" if isinstance(part, int) else f".{part}" for part in location).removeprefix(".")
+
+
+def _wrong(sentence: str, *place: int | str) -> PydanticCustomError:
+    """A mistake at `place` inside the value that is validated."""
+    return PydanticCustomError("config", "{sentence}", {"sentence": sentence, "place": place})
 
 
 def _in_folder(path: Path, info: ValidationInfo) -> Path:
@@ -35,13 +53,13 @@ def _in_folder(path: Path, info: ValidationInfo) -> Path:
 
 def _existing(path: Path) -> Path:
     if not path.is_file():
-        raise _wrong(f"there is no file {path}")
+        raise _wrong(f"there is no file {str(path)!r}")
     return path
 
 
 def _in_existing_folder(path: Path) -> Path:
     if not path.parent.is_dir():
-        raise _wrong(f"there is no folder {path.parent}")
+        raise _wrong(f"there is no folder {str(path.parent)!r}")
     return path
 
 
@@ -59,26 +77,71 @@ def _is_loopback(host: str) -> bool:
         return host == "localhost"
 
 
+def _system_name(name: str) -> str:
+    if not SYSTEM.fullmatch(name):
+        raise _wrong("must begin with a-z or 0-9 and go on with a-z, 0-9 and -, at most 63 in all")
+    return name
+
+
 def _system_address(address: str) -> str:
-    parts = urlsplit(address)
-    if parts.scheme not in SCHEMES or not parts.hostname:
-        raise _wrong(f"{address!r} is not an address such as grpc://host:port; schemes: {', '.join(SCHEMES)}")
+    parts = _split(address)
+    if parts is None or parts.scheme not in SCHEMES or not parts.hostname:
+        raise _wrong(f"must be an address such as grpc://host:port; schemes: {', '.join(SCHEMES)}")
     if parts.username or parts.password or parts.query or parts.fragment:
         raise _wrong("an address holds a host, a port and a path; a credential goes into token_file")
+    if parts.scheme.startswith("grpc") and (parts.port is None or parts.path not in ("", "/")):
+        raise _wrong(f"must be {parts.scheme}://host:port and nothing more")
     return address
+
+
+def _split(address: str) -> SplitResult | None:
+    try:
+        parts = urlsplit(address)
+        _ = parts.port
+    except ValueError:
+        return None
+    return parts
+
+
+def _collector_address(address: str) -> str:
+    parts = _split(address)
+    if parts is None or parts.scheme not in ("http", "https") or not parts.hostname:
+        raise _wrong("must be an address such as http://collector:4318")
+    return address
+
+
+def _header_name(name: str) -> str:
+    if not _HEADER.fullmatch(name):
+        raise _wrong("is no header's name: a-z, 0-9 and -, at most 64")
+    return name
+
+
+def _fingerprint(text: str) -> str:
+    if not _FINGERPRINT.fullmatch(text):
+        raise _wrong("must be sha256: and 64 hexadecimal digits, as `init` and `rotate-space-key` print it")
+    return text
 
 
 ExistingFile = Annotated[Path, AfterValidator(_in_folder), AfterValidator(_existing)]
 NewFile = Annotated[Path, AfterValidator(_in_folder), AfterValidator(_in_existing_folder)]
 ListenAddress = Annotated[str, AfterValidator(_listen_address)]
+SystemName = Annotated[str, AfterValidator(_system_name)]
 SystemAddress = Annotated[str, AfterValidator(_system_address)]
+CollectorAddress = Annotated[str, AfterValidator(_collector_address)]
+HeaderName = Annotated[str, AfterValidator(_header_name)]
+Fingerprint = Annotated[str, AfterValidator(_fingerprint)]
+# Neither `true` nor "5" is a number.
+Whole = Annotated[int, Field(strict=True)]
+Number = Annotated[float, Field(strict=True)]
 
 
-class _Section(BaseModel):
+class Section(BaseModel):
+    """A mapping of the file: the fields that it names, and no other."""
+
     model_config = ConfigDict(frozen=True, extra="forbid")
 
 
-class TlsConfig(_Section):
+class TlsConfig(Section):
     """PEM files. `ca_file`: whose certificates are trusted; `cert_file`, `key_file`: how the gateway shows itself.
 
     Towards a system without `ca_file`: the machine's authorities. As a listener without it: callers need none.
@@ -91,11 +154,11 @@ class TlsConfig(_Section):
     @model_validator(mode="after")
     def _pair(self) -> Self:
         if (self.cert_file is None) != (self.key_file is None):
-            raise _wrong("cert_file and key_file go together")
+            raise _wrong("cert_file and key_file go together; give both or none")
         return self
 
 
-class Listen(_Section):
+class Listen(Section):
     """Where the two faces listen; port 0 takes any free port."""
 
     grpc: ListenAddress = "127.0.0.1:7450"
@@ -105,170 +168,119 @@ class Listen(_Section):
     @model_validator(mode="after")
     def _has_certificate(self) -> Self:
         if self.tls and not self.tls.cert_file:
-            raise _wrong("tls needs cert_file and key_file")
+            raise _wrong("needs cert_file and key_file", "tls")
         return self
 
-    @property
-    def loopback(self) -> bool:
-        """Nobody outside this machine reaches either face."""
-        return all(_is_loopback(address.rpartition(":")[0]) for address in (self.grpc, self.http))
 
-
-class SystemConfig(_Section):
+class SystemConfig(Section):
     """One memory system behind the gateway."""
 
-    name: str = Field(pattern=r"^[a-z0-9][a-z0-9-]{0,62}$")
+    name: SystemName
     address: SystemAddress
     # A file with the bearer token that the adapter asks for.
     token_file: ExistingFile | None = None
     # Header name -> a file with its value, for adapters that ask for something else.
-    header_files: dict[str, ExistingFile] = {}
+    header_files: dict[HeaderName, ExistingFile] = {}
     tls: TlsConfig | None = None
     # No call takes longer, whatever its caller allows.
-    deadline_s: float = Field(default=60, gt=0, le=3600)
+    deadline_s: Number = Field(default=60, gt=0, le=3600)
     # Calls inside the adapter at once; waiting Flushes do not count.
-    concurrency: int = Field(default=64, ge=1, le=10_000)
+    concurrency: Whole = Field(default=64, ge=1, le=10_000)
     # Calls that wait for one of those places; one more is QUEUE_FULL.
-    queue: int = Field(default=256, ge=0, le=100_000)
+    queue: Whole = Field(default=256, ge=0, le=100_000)
     # Which version of the space key names this system's spaces.
-    space_key_version: int = Field(default=1, ge=1)
+    space_key_version: Whole = Field(default=1, ge=1)
 
     @model_validator(mode="after")
     def _tls_fits(self) -> Self:
         if self.tls and not self.address.startswith(("grpcs://", "https://")):
-            raise _wrong("tls needs an address that starts with grpcs:// or https://")
+            raise _wrong("needs an address that starts with grpcs:// or https://", "tls")
         return self
 
 
-class SpaceKeyConfig(_Section):
+class SpaceKeyConfig(Section):
     """The keyed hash that names spaces at the adapters, and what it must be: version -> fingerprint."""
 
     file: ExistingFile
-    fingerprints: dict[int, str] = Field(min_length=1)
+    fingerprints: dict[Annotated[Whole, Field(ge=1)], Fingerprint]
 
 
-class LimitsConfig(_Section):
+class LimitsConfig(Section):
     """What a request may hold; checked before anything reaches an adapter."""
 
-    max_turns_per_request: int = Field(default=_DEFAULTS.max_turns_per_request, ge=1)
-    max_request_bytes: int = Field(default=_DEFAULTS.max_request_bytes, ge=1024)
-    max_turn_bytes: int = Field(default=_DEFAULTS.max_turn_bytes, ge=1)
-    max_top_k: int = Field(default=_DEFAULTS.max_top_k, ge=1)
-    max_query_bytes: int = Field(default=_DEFAULTS.max_query_bytes, ge=1)
-    max_page_size: int = Field(default=_DEFAULTS.max_page_size, ge=1)
+    max_turns_per_request: Whole = Field(default=_DEFAULTS.max_turns_per_request, ge=1, le=_MAX_LIMIT)
+    max_request_bytes: Whole = Field(default=_DEFAULTS.max_request_bytes, ge=1024, le=_MAX_LIMIT)
+    max_turn_bytes: Whole = Field(default=_DEFAULTS.max_turn_bytes, ge=1, le=_MAX_LIMIT)
+    max_top_k: Whole = Field(default=_DEFAULTS.max_top_k, ge=1, le=_MAX_LIMIT)
+    max_query_bytes: Whole = Field(default=_DEFAULTS.max_query_bytes, ge=1, le=_MAX_LIMIT)
+    max_page_size: Whole = Field(default=_DEFAULTS.max_page_size, ge=1, le=_MAX_LIMIT)
 
     def limits(self) -> Limits:
         """The same as the protocol's type. How long a Flush waits is cut by each system's own limit and deadline."""
         return Limits(**self.model_dump())
 
 
-class Telemetry(_Section):
+class Telemetry(Section):
     """Traces go to `otlp_endpoint` (OTLP over HTTP, such as http://collector:4318); absent: none are made.
 
     A caller's sampling flag decides; `sample_ratio` is for calls that come without one.
     """
 
-    otlp_endpoint: str | None = Field(default=None, pattern=r"^https?://\S+$")
-    sample_ratio: float = Field(default=0.1, ge=0, le=1)
+    otlp_endpoint: CollectorAddress | None = None
+    sample_ratio: Number = Field(default=0.1, ge=0, le=1)
 
 
-class Config(_Section):
+def _systems(systems: tuple[SystemConfig, ...]) -> tuple[SystemConfig, ...]:
+    if not systems:
+        raise _wrong("must list at least one system")
+    names: set[str] = set()
+    for index, system in enumerate(systems):
+        if system.name in names:
+            raise _wrong(f"the name {system.name} is there twice; give each system its own", index, "name")
+        names.add(system.name)
+    return systems
+
+
+class Config(Section):
     """The whole file."""
 
     listen: Listen = Listen()
     keys_file: ExistingFile | None = None
     space_key: SpaceKeyConfig | None = None
     audit_file: NewFile | None = None
-    systems: tuple[SystemConfig, ...]
+    systems: Annotated[tuple[SystemConfig, ...], AfterValidator(_systems)]
     limits: LimitsConfig = LimitsConfig()
     telemetry: Telemetry = Telemetry()
     # How long calls that are inside may still take after SIGTERM.
-    drain_s: float = Field(default=30, ge=0, le=3600)
+    drain_s: Number = Field(default=30, ge=0, le=3600)
+
+    _source: Source | None = PrivateAttr(default=None)
 
     @model_validator(mode="after")
-    def _consistent(self) -> Self:
-        if not self.systems:
-            raise _wrong("systems: there must be at least one")
-        names = [system.name for system in self.systems]
-        for name in names:
-            if names.count(name) > 1:
-                raise _wrong(f"systems: the name {name} is there twice")
-        if self.space_key:
-            for system in self.systems:
-                if system.space_key_version not in self.space_key.fingerprints:
-                    raise _wrong(
-                        f"space_key.fingerprints lacks version {system.space_key_version}, which {system.name} uses"
-                    )
+    def _names_its_space_keys(self) -> Self:
+        for index, system in enumerate(self.systems if self.space_key else ()):
+            version = system.space_key_version
+            if self.space_key and version not in self.space_key.fingerprints:
+                raise _wrong(
+                    f"lacks version {version}, which systems[{index}] ({system.name}) uses; "
+                    "add its fingerprint, or change that system's space_key_version",
+                    "space_key",
+                    "fingerprints",
+                )
         return self
 
+    def come_from(self, source: Source) -> None:
+        """Lets `wrong` name the places of a file."""
+        self._source = source
 
-def load_config(path: Path) -> Config:
-    """The validated configuration; `ConfigError` lists every mistake with its line."""
-    try:
-        text = path.read_text("utf-8")
-        node = yaml.compose(text, Loader=yaml.SafeLoader)
-        content = yaml.safe_load(text)
-    except OSError as problem:
-        raise ConfigError(f"{path}: cannot be read: {problem.strerror}") from problem
-    except (yaml.YAMLError, UnicodeDecodeError) as problem:
-        raise ConfigError(f"{path}: is not YAML: {problem}") from problem
-    if not isinstance(content, dict):
-        raise ConfigError(f"{path}:1: is not a mapping; it needs at least `systems:`")
-    if twice := _given_twice(node, set()):
-        raise ConfigError("\n".join(f"{path}:{line}: {key} is given twice" for line, key in twice))
-    try:
-        return Config.model_validate(content, context={"folder": path.parent})
-    except ValidationError as problem:
-        lines = (
-            f"{path}:{_line(node, mistake['loc'])}: {_field(mistake['loc'])}{mistake['msg']}"
-            for mistake in problem.errors(include_url=False, include_input=False)
-        )
-        raise ConfigError("\n".join(lines)) from None
+    def wrong(self, sentence: str, *location: int | str) -> ConfigError:
+        """The error for what shows only later: a file that cannot be used, a part that is needed."""
+        if self._source is None:
+            return ConfigError(f"{field_name(location)}: {sentence}" if location else sentence)
+        return ConfigError(self._source.mistake(location, sentence))
 
-
-def check_system(name: str, address: str) -> None:
-    """Raises `ConfigError` when a system cannot be configured so."""
-    try:
-        SystemConfig(name=name, address=address)
-    except ValidationError as problem:
-        first = problem.errors(include_url=False, include_input=False)[0]
-        raise ConfigError(f"{_field(first['loc'])}{first['msg']}") from None
-
-
-def _field(location: tuple[int | str, ...]) -> str:
-    path = "".join(f"[{part}]" if isinstance(part, int) else f".{part}" for part in location).removeprefix(".")
-    return f"{path}: " if path else ""
-
-
-def _given_twice(node: Any, seen: set[int]) -> list[tuple[int, str]]:
-    """Line and name of each key that its mapping has already; YAML itself takes the last one and says nothing."""
-    if not isinstance(node, yaml.CollectionNode) or id(node) in seen:
-        return []
-    seen.add(id(node))
-    if isinstance(node, yaml.SequenceNode):
-        return [found for part in node.value for found in _given_twice(part, seen)]
-    twice: list[tuple[int, str]] = []
-    keys: set[str] = set()
-    for key, value in node.value:
-        if key.value in keys:
-            twice.append((key.start_mark.line + 1, key.value))
-        keys.add(key.value)
-        twice += _given_twice(value, seen)
-    return twice
-
-
-def _line(node: Any, location: tuple[int | str, ...]) -> int:
-    """The line, from 1, of the deepest part of `location` that stands in the file."""
-    line = node.start_mark.line
-    for part in location:
-        if isinstance(node, yaml.SequenceNode) and isinstance(part, int):
-            node = node.value[part]
-            line = node.start_mark.line
-        elif isinstance(node, yaml.MappingNode):
-            entry = next((pair for pair in node.value if pair[0].value == str(part)), None)
-            if entry is None:
-                break
-            line, node = entry[0].start_mark.line, entry[1]
-        else:
-            break
-    return int(line) + 1
+    @property
+    def open_face(self) -> str | None:
+        """The face that somebody outside this machine may reach, `grpc` or `http`; `None`: neither."""
+        addresses = {"grpc": self.listen.grpc, "http": self.listen.http}
+        return next((face for face, one in addresses.items() if not _is_loopback(one.rpartition(":")[0])), None)

@@ -1,15 +1,16 @@
 """A folder with everything that a gateway needs, written once; and its space key's rotation."""
 
 import os
-from collections.abc import Mapping
+from collections.abc import Sequence
 from datetime import datetime
 from pathlib import Path
 
 from memdock.key_document import check_bindings
 from memdock.key_file import editing
 from memdock.keys import ANY, create_key
-from memdock_gateway.config import Config, ConfigError, check_system
-from memdock_gateway.space_key import new_space_key, read_space_keys, write_space_keys
+from memdock_gateway.config import Config, ConfigError
+from memdock_gateway.config_file import config_of
+from memdock_gateway.space_key import SpaceKeyError, new_space_key, read_space_keys, write_space_keys
 
 CONFIG_NAME = "gateway.yaml"
 KEYS_NAME = "keys.json"
@@ -54,14 +55,15 @@ _SYSTEM = """\
 """
 
 
-def create_folder(folder: Path, *, tenant: str, systems: Mapping[str, str], now: datetime) -> None:
+def create_folder(folder: Path, *, tenant: str, systems: Sequence[tuple[str, str]], now: datetime) -> None:
     """Writes the configuration, a space key and a key of `tenant` that may do everything, handed out in `first.key`.
+
+    `systems`: name and address of each.
 
     Raises `ConfigError` when one of the files is there already, or a system cannot be one, and `ValueError` for a
     tenant that cannot be one; then nothing is written.
     """
-    for name, address in systems.items():
-        check_system(name, address)
+    config_of(systems, {})
     key, credential = create_key(tenant=tenant, systems=[ANY], spaces=[ANY], calls=[ANY], now=now)
     check_bindings(key)
     for name in (CONFIG_NAME, KEYS_NAME, SPACE_KEYS_NAME, FIRST_KEY_NAME):
@@ -79,7 +81,7 @@ def create_folder(folder: Path, *, tenant: str, systems: Mapping[str, str], now:
             keys=KEYS_NAME,
             space_keys=SPACE_KEYS_NAME,
             fingerprint=space_key.fingerprint,
-            systems="".join(_SYSTEM.format(name=name, address=address) for name, address in systems.items()),
+            systems="".join(_SYSTEM.format(name=name, address=address) for name, address in systems),
         )
     )
 
@@ -87,8 +89,11 @@ def create_folder(folder: Path, *, tenant: str, systems: Mapping[str, str], now:
 def rotate_space_key(config: Config) -> tuple[int, str]:
     """Adds the next version to the space key's file; gives the version and its fingerprint. Changes no system."""
     if config.space_key is None:
-        raise ConfigError("the configuration has no space_key; `memdock-gateway init FOLDER` writes one")
-    keys = read_space_keys(config.space_key.file)
+        raise config.wrong("is missing; `memdock-gateway init FOLDER` writes one", "space_key")
+    try:
+        keys = read_space_keys(config.space_key.file)
+    except SpaceKeyError as problem:
+        raise config.wrong(str(problem), "space_key", "file") from None
     version = max(keys) + 1
     key = new_space_key(version)
     write_space_keys(config.space_key.file, {**keys, version: key})

@@ -18,8 +18,6 @@ from typing import Any
 
 import yaml
 
-from memdock_gateway.config import ConfigError
-
 SECRET_BYTES = 32
 CACHED_NAMES = 65_536
 
@@ -27,6 +25,10 @@ _HEADING = """\
 # The names of spaces at the memory systems are made with these keys. Keep a copy in a safe place: without its key a
 # space cannot be found again. `memdock-gateway rotate-space-key` adds a version; never edit or remove one in use.
 """
+
+
+class SpaceKeyError(ValueError):
+    """The file's keys cannot be used; the message names the file and the entry, and says what to do."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -84,50 +86,52 @@ def write_space_keys(path: Path, keys: Mapping[int, SpaceKey]) -> None:
 
 
 def read_space_keys(path: Path) -> dict[int, SpaceKey]:
-    """Every version in the file; `ConfigError` names the entry that cannot be used."""
+    """Every version in the file. Raises `SpaceKeyError`."""
     try:
         content = yaml.safe_load(path.read_text("utf-8"))
-    except (OSError, yaml.YAMLError, UnicodeDecodeError) as problem:
-        raise ConfigError(f"{path}: cannot be read as a space key file ({type(problem).__name__})") from None
+    except OSError as problem:
+        raise SpaceKeyError(f"{path}: cannot be read: {problem.strerror}") from None
+    except (yaml.YAMLError, ValueError):
+        raise SpaceKeyError(f"{path}: is not YAML; restore the file from its copy") from None
     entries = content.get("keys") if isinstance(content, dict) else None
     if not isinstance(entries, list) or not entries:
-        raise ConfigError(f"{path}: has no list `keys`; `memdock-gateway init` makes such a file")
+        raise SpaceKeyError(f"{path}: has no list `keys`; `memdock-gateway init` makes such a file")
     keys: dict[int, SpaceKey] = {}
     for index, entry in enumerate(entries):
         key = _read_entry(path, index, entry)
         if key.version in keys:
-            raise ConfigError(f"{path}: keys[{index}].version: version {key.version} is there twice")
+            raise SpaceKeyError(f"{path}: keys[{index}].version: version {key.version} is there twice")
         keys[key.version] = key
     return keys
 
 
 def _read_entry(path: Path, index: int, entry: Any) -> SpaceKey:
     if not isinstance(entry, dict) or set(entry) != {"version", "secret"}:
-        raise ConfigError(f"{path}: keys[{index}] must have `version` and `secret`, nothing else")
+        raise SpaceKeyError(f"{path}: keys[{index}] must have `version` and `secret`, nothing else")
     version = entry["version"]
     if not isinstance(version, int) or isinstance(version, bool) or version < 1:
-        raise ConfigError(f"{path}: keys[{index}].version must be a whole number from 1")
+        raise SpaceKeyError(f"{path}: keys[{index}].version must be a whole number from 1")
     try:
         secret = base64.b64decode(str(entry["secret"]), validate=True)
     except ValueError:
         secret = b""
     if len(secret) != SECRET_BYTES:
-        raise ConfigError(f"{path}: keys[{index}].secret is not the base64 of {SECRET_BYTES} bytes")
+        raise SpaceKeyError(f"{path}: keys[{index}].secret is not the base64 of {SECRET_BYTES} bytes")
     return SpaceKey(version=version, secret=secret)
 
 
 def fitting_keys(path: Path, fingerprints: Mapping[int, str]) -> dict[int, SpaceKey]:
-    """The keys of the file by version, each checked against its fingerprint; `ConfigError` where one does not fit."""
+    """The keys of the file by version, each checked against its fingerprint. Raises `SpaceKeyError`."""
     keys = read_space_keys(path)
     for version, fingerprint in fingerprints.items():
         key = keys.get(version)
         if key is None:
-            raise ConfigError(
+            raise SpaceKeyError(
                 f"{path}: version {version} of the space key is missing; its spaces could not be found. "
                 "Restore the file from its copy"
             )
         if not hmac.compare_digest(key.fingerprint, fingerprint):
-            raise ConfigError(
+            raise SpaceKeyError(
                 f"{path}: version {version} of the space key is not the one of space_key.fingerprints "
                 f"(it is {key.fingerprint}); its spaces could not be found. Restore the file from its copy"
             )

@@ -12,7 +12,7 @@ import yaml
 from memdock.client import ConnectedClient, connect_async
 from memdock.key_file import editing
 from memdock.keys import ANY, create_key, utc_now
-from memdock_gateway.config import load_config
+from memdock_gateway.config_file import load_config
 from memdock_gateway.server import Gateway
 from memdock_gateway.space_key import new_space_key, write_space_keys
 

@@ -41,7 +41,7 @@ async def test_mutual_tls_to_an_adapter(tmp_path: Path, certificates: Certificat
             folder.mkdir()
             async with (
                 gateway_over(folder, systems(scheme, port, tls)) as gateway,
-                gateway.client("http", "rag", timeout_s=2) as client,
+                gateway.client("http", "rag", timeout_s=30) as client,
             ):
                 if works:
                     await client.retrieve("s", "q")

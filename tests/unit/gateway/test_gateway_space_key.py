@@ -10,9 +10,9 @@ from pathlib import Path
 
 import pytest
 
-from memdock_gateway.config import ConfigError
 from memdock_gateway.space_key import (
     SpaceKey,
+    SpaceKeyError,
     SpaceNames,
     fitting_keys,
     new_space_key,
@@ -58,14 +58,14 @@ def test_a_fitting_key_is_taken(tmp_path: Path) -> None:
 def test_another_key_under_the_same_version_stops_the_start(tmp_path: Path) -> None:
     path = tmp_path / "space-keys.yaml"
     write_space_keys(path, {1: new_space_key(1)})
-    with pytest.raises(ConfigError, match="version 1 of the space key is not the one"):
+    with pytest.raises(SpaceKeyError, match="version 1 of the space key is not the one"):
         fitting_keys(path, {1: KEY.fingerprint})
 
 
 def test_a_missing_version_stops_the_start(tmp_path: Path) -> None:
     path = tmp_path / "space-keys.yaml"
     write_space_keys(path, {2: new_space_key(2)})
-    with pytest.raises(ConfigError, match="version 1 of the space key is missing"):
+    with pytest.raises(SpaceKeyError, match="version 1 of the space key is missing"):
         fitting_keys(path, {1: KEY.fingerprint})
 
 
@@ -78,13 +78,13 @@ def test_a_missing_version_stops_the_start(tmp_path: Path) -> None:
         ("keys: [{version: 0, secret: aa}]", r"keys\[0\].version must be a whole number"),
         ("keys: [{version: 1, secret: aa}]", r"keys\[0\].secret is not the base64 of 32 bytes"),
         ("keys: [{version: 1, secret: '%', more: 1}]", r"keys\[0\] must have"),
-        ("keys: [", "cannot be read"),
+        ("keys: [", "is not YAML"),
     ],
 )
 def test_a_damaged_file_names_the_place(tmp_path: Path, content: str, sentence: str) -> None:
     path = tmp_path / "space-keys.yaml"
     path.write_text(content)
-    with pytest.raises(ConfigError, match=sentence):
+    with pytest.raises(SpaceKeyError, match=sentence):
         read_space_keys(path)
 
 
