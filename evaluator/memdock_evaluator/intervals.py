@@ -2,9 +2,10 @@
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
-from functools import lru_cache
-from math import cos, pi, sin, sqrt, tan
+from math import sqrt
 from statistics import stdev
+
+from memdock_evaluator.statistics.distributions import student_t as student_t
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -57,32 +58,6 @@ def accuracy_interval(clusters: Iterable[Sequence[float]], *, level: float = 0.9
         standard_error=standard_error,
         n_clusters=len(clusters),
     )
-
-
-@lru_cache
-def student_t(level: float, freedom: int) -> float:
-    """The t that a Student variable of `freedom` degrees stays within, on both sides, with probability `level`.
-
-    Found by bisection of the exact distribution, so right to about 1e-12 of the angle.
-    """
-    if not 0 < level < 1 or freedom < 1:
-        raise ValueError(f"level {level} must lie between 0 and 1, degrees of freedom {freedom} be at least 1")
-    low, high = 0.0, pi / 2
-    while high - low > 1e-14:
-        middle = (low + high) / 2
-        low, high = (middle, high) if _within(middle, freedom) < level else (low, middle)
-    return tan((low + high) / 2) * sqrt(freedom)
-
-
-def _within(angle: float, freedom: int) -> float:
-    """P(|T| <= t) with t = tan(angle) * sqrt(freedom): Abramowitz and Stegun 26.7.3 (odd) and 26.7.4 (even)."""
-    odd = freedom % 2
-    term = cos(angle) if odd else 1.0
-    series = 0.0
-    for power in range(odd, freedom - 1, 2):
-        series += term
-        term *= cos(angle) ** 2 * (power + 1) / (power + 2)
-    return 2 / pi * (angle + sin(angle) * series) if odd else sin(angle) * series
 
 
 def percentile(values: Sequence[float], share: float) -> float:
