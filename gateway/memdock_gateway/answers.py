@@ -84,6 +84,8 @@ def _list_memories(request: Any, answer: Any) -> str | None:
 def _describe(_request: Any, answer: Any) -> str | None:
     if not answer.HasField("adapter") or not answer.HasField("limits"):
         return "it left out what it is or its limits"
+    if not all(one.feature and one.support for one in answer.features):
+        return "it left out a feature or how far it goes"
     return None if "v1" in answer.protocol_versions else "it does not speak v1"
 
 

@@ -28,6 +28,13 @@ _WELL_KNOWN: dict[str, Schema] = {
     "google.protobuf.Timestamp": {"type": "string", "format": "date-time"},
     "google.protobuf.Duration": {"type": "string", "pattern": r"^-?\d{1,12}(\.\d{1,9})?s$"},
 }
+
+
+def _open(names: list[str], newer: str) -> Schema:
+    """One of these names, or what a system that is newer than this document says: a text or an enum's number."""
+    return {"anyOf": [{"type": "string", "enum": names}, {"type": newer, "description": "A newer one."}]}
+
+
 _PROBLEM: Schema = {
     "type": "object",
     "description": "RFC 9457. `reason` is the word to act on; `request_id` finds the call in the logs.",
@@ -36,7 +43,7 @@ _PROBLEM: Schema = {
         "title": {"type": "string"},
         "status": {"type": "integer"},
         "detail": {"type": "string"},
-        "reason": {"type": "string", "enum": sorted(REASONS)},
+        "reason": _open(sorted(REASONS), "string"),
         "request_id": {"type": "string"},
         "retry_after_s": {"type": "number", "description": "When a later try may succeed. Absent: no such promise."},
         "errors": {
@@ -176,7 +183,7 @@ def _item(field: Field) -> Schema:
     if field.message_type:
         return _WELL_KNOWN.get(field.message_type.full_name) or _reference(field.message_type)
     if field.enum_type:
-        return {"type": "string", "enum": [value.name for value in field.enum_type.values if value.number]}
+        return _open([value.name for value in field.enum_type.values if value.number], "integer")
     return _SCALARS[field.type]
 
 

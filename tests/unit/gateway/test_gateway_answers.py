@@ -25,7 +25,12 @@ def memory(*, memory_id: str = "m", score: float | None = None) -> pb.Memory:
     return pb.Memory(memory_id=memory_id, text="FOREIGN", score=score)
 
 
+def described(*features: pb.FeatureSupport) -> pb.DescribeResponse:
+    return pb.DescribeResponse(adapter=pb.Software(), limits=pb.Limits(), protocol_versions=["v1"], features=features)
+
+
 GOOD = [
+    (pb.DescribeRequest(), described(pb.FeatureSupport(feature=pb.FEATURE_USAGE, support=pb.SUPPORT_NATIVE))),
     (ADD, pb.AddTurnsResponse(results=[result("t1"), result("t2", FAILED, error=pb.TurnError(reason="INTERNAL"))])),
     (ADD, pb.AddTurnsResponse(results=[result("t1"), result("t2", NEWER)])),
     (pb.FlushRequest(), pb.FlushResponse(done=True)),
@@ -67,6 +72,8 @@ BAD = [
     (pb.ListMemoriesRequest(), pb.ListMemoriesResponse(next_page_token="x" * 5000)),
     (pb.ListMemoriesRequest(), pb.ListMemoriesResponse(memories=[memory()] * 257)),
     (pb.DescribeRequest(), pb.DescribeResponse(system="FOREIGN")),
+    (pb.DescribeRequest(), described(pb.FeatureSupport(support=pb.SUPPORT_NATIVE))),
+    (pb.DescribeRequest(), described(pb.FeatureSupport(feature=pb.FEATURE_USAGE))),
     (pb.DescribeRequest(), pb.DescribeResponse(adapter=pb.Software(), limits=pb.Limits(), protocol_versions=["v9"])),
 ]
 

@@ -68,5 +68,8 @@ def test_values_have_their_forms() -> None:
     assert SCHEMAS["Turn"]["properties"]["time"]["format"] == "date-time"
     assert SCHEMAS["FlushRequest"]["properties"]["timeout"]["pattern"]
     assert SCHEMAS["Turn"]["properties"]["metadata"]["additionalProperties"] == {"type": "string"}
-    assert "TURN_STATE_UNSPECIFIED" not in SCHEMAS["TurnResult"]["properties"]["state"]["enum"]
+    states, newer = SCHEMAS["TurnResult"]["properties"]["state"]["anyOf"]
+    assert "TURN_STATE_PENDING" in states["enum"]
+    assert "TURN_STATE_UNSPECIFIED" not in states["enum"]
+    assert newer["type"] == "integer"
     assert SCHEMAS["RetrieveRequest"]["properties"]["top_k"]["type"] == "integer"
