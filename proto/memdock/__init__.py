@@ -8,6 +8,7 @@ from memdock.client import AsyncClient, ConnectedClient, connect_async
 from memdock.errors import (
     AbortedError,
     AlreadyExistsError,
+    ConfigurationError,
     DeadlineExceededError,
     FieldError,
     InternalError,
@@ -56,6 +57,7 @@ __all__ = [
     "AsyncClient",
     "Client",
     "Component",
+    "ConfigurationError",
     "ConnectedClient",
     "DeadlineExceededError",
     "Description",

@@ -159,6 +159,10 @@ class ConnectedClient(AsyncClient):
         super().__init__(Retrying(transport), system=system, timeout_s=timeout_s)
         self._transport = transport
 
+    async def check_ready(self) -> None:
+        """Returns when the service says that it can serve, which it says to everybody; else `UnavailableError`."""
+        await self._transport.check_ready(self._timeout_s)
+
     async def close(self) -> None:
         """Closes the connection."""
         await self._transport.close()
@@ -185,8 +189,8 @@ def connect_async(
     """A client of the address, inside a running event loop; the connection is made by the first call.
 
     `url`: `grpc://host:port`, `grpcs://`, `http://host:port[/prefix]`, `https://`. `system`: empty for a lone server.
-    `key`: the bearer key. `threaded`: where another event loop of the process uses gRPC too. Raises `ValueError` for an
-    address or TLS files that cannot be used.
+    `key`: the bearer key. `threaded`: where another event loop of the process uses gRPC too. Raises
+    `ConfigurationError` for an address, a key or TLS files that cannot be used.
     """
     endpoint = Endpoint(url=url, credential=key, tls=tls, headers=headers or {})
     return ConnectedClient(open_transport(endpoint, threaded=threaded), system=system, timeout_s=timeout_s)

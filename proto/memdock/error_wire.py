@@ -68,19 +68,22 @@ _TITLES = {
     504: "Gateway Timeout",
 }
 
+UNREACHABLE = "cannot be reached: nothing answers there"
+TOO_LARGE = "larger than is taken there (max_request_bytes, which Describe tells; 16 KiB of headers); send less at once"
+
 # What a status means when no one of the protocol wrote it: gRPC's own limits and connections, proxies on the way.
 _BARE_CODES = {
     1: ("ADAPTER_UNREACHABLE", "the connection was closed during the call"),
     4: ("DEADLINE_EXCEEDED", "the time of the call is used up"),
-    8: ("PAYLOAD_TOO_LARGE", "the request is larger than the server takes"),
+    8: ("PAYLOAD_TOO_LARGE", TOO_LARGE),
     12: ("FEATURE_UNSUPPORTED", "the call is not served there"),
-    14: ("ADAPTER_UNREACHABLE", "nothing answers there"),
+    14: ("ADAPTER_UNREACHABLE", UNREACHABLE),
 }
 _BARE_STATUSES = {
-    413: ("PAYLOAD_TOO_LARGE", "the request is larger than the server takes"),
+    413: ("PAYLOAD_TOO_LARGE", TOO_LARGE),
     429: ("RATE_LIMITED", "too many requests"),
     502: ("ADAPTER_UNREACHABLE", "nothing answers behind the proxy"),
-    503: ("ADAPTER_UNREACHABLE", "nothing answers there"),
+    503: ("ADAPTER_UNREACHABLE", UNREACHABLE),
     504: ("ADAPTER_TIMEOUT", "the answer did not come in time"),
 }
 

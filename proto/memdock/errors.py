@@ -11,6 +11,15 @@ MAX_FIELD_BYTES = 128
 MAX_MESSAGE_BYTES = 512
 
 
+def sentence(fault: Exception) -> str:
+    """What a user is told of a fault: our own message, or what the system says of which file, without its number."""
+    if isinstance(fault, MemdockError):
+        return fault.message
+    if isinstance(fault, OSError) and fault.strerror:
+        return f"{fault.filename}: {fault.strerror}" if fault.filename else fault.strerror
+    return str(fault)
+
+
 def cut(text: str, max_bytes: int) -> str:
     """The longest beginning of `text` of at most `max_bytes` of UTF-8: gRPC holds 8 KiB of trailers and no more."""
     return text.encode(errors="replace")[:max_bytes].decode(errors="ignore")
@@ -57,6 +66,16 @@ class InvalidArgumentError(MemdockError):
     """The request is wrong whatever the state of the system."""
 
     code, http_status = 3, 400
+
+
+class ConfigurationError(InvalidArgumentError, ValueError):
+    """What a program was given to start with cannot be used: an address, a key, a file. Nothing was sent."""
+
+    def __init__(self, message: str) -> None:
+        super().__init__("VALIDATION_FAILED", message)
+
+    def __str__(self) -> str:
+        return self.message
 
 
 class ContentTypeError(InvalidArgumentError):

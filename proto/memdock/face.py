@@ -127,6 +127,19 @@ def bounded(body: bytes) -> bytes:
     return body
 
 
+def host_and_port(address: str) -> tuple[str, int]:
+    """The two parts of an address to listen on; gRPC by itself takes port 65537 for 1. Raises `OSError`."""
+    host, _, port = address.rpartition(":")
+    if not host or not re.fullmatch(r"\d{1,5}", port, re.ASCII) or int(port) > 65535:
+        raise cannot_listen(address, "it is not of the form host:port, with a port up to 65535")
+    return host.strip("[]"), int(port)
+
+
+def cannot_listen(address: str, why: str) -> OSError:
+    """The error when a face cannot be bound to its address."""
+    return OSError(f"cannot listen on {address}: {why}; give host:port with a free port, or port 0")
+
+
 async def readiness(check_ready: CheckReady) -> Mapping[str, bool]:
     """Asks for readiness; any failure is `UnavailableError`."""
     try:

@@ -27,6 +27,8 @@ from memdock.face import (
     always_ready,
     as_error,
     bounded,
+    cannot_listen,
+    host_and_port,
     log_served,
     read_call,
     refuse_repeated,
@@ -126,8 +128,8 @@ def grpc_server(
 ) -> tuple[GrpcServer, int]:
     """A server, not yet started, and the port that it is bound to; `address` is `host:port`, port 0 a free one.
 
-    Raises `OSError` naming the address when it cannot be bound, and `ValueError` when `tls` cannot be used. To be
-    called inside the event loop that will serve; a server that was started must be stopped before that loop ends, or
+    Raises `OSError` naming the address when it cannot be bound, and `ConfigurationError` when `tls` cannot be used. To
+    be called inside the event loop that will serve; a server that was started must be stopped before that loop ends, or
     the process never does.
     """
     limits = limits or Limits()
@@ -149,12 +151,13 @@ def _options(limits: Limits) -> Sequence[tuple[str, Any]]:
 
 
 def _bind(server: grpc.aio.Server, address: str, tls: Tls | None) -> int:
+    host_and_port(address)
     try:
         if tls is None:
             return server.add_insecure_port(address)
         return server.add_secure_port(address, server_credentials(tls))
     except RuntimeError:
-        raise OSError(f"cannot listen on {address}: the port is in use, or the address is not this machine's") from None
+        raise cannot_listen(address, "the port is in use, or the address is not this machine's") from None
 
 
 def _add_reflection(server: grpc.aio.Server) -> None:

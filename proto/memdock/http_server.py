@@ -10,8 +10,8 @@ from typing import Any
 import uvicorn
 from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol
 
-from memdock.errors import InvalidArgumentError
-from memdock.face import new_request_id
+from memdock.errors import InvalidArgumentError, sentence
+from memdock.face import cannot_listen, host_and_port, new_request_id
 from memdock.http_reply import all_headers, problem_reply
 from memdock.tls import Tls
 
@@ -130,16 +130,16 @@ class _Embedded(uvicorn.Server):
 
 
 def _bind(address: str) -> socket.socket:
-    host, _, port = address.rpartition(":")
+    host, port = host_and_port(address)
     try:
         family = socket.AF_INET6 if ":" in host else socket.AF_INET
-        listening = socket.create_server((host.strip("[]"), int(port)), family=family, backlog=_BACKLOG)
+        listening = socket.create_server((host, port), family=family, backlog=_BACKLOG)
         # Connections inherit it. asyncio sets it only where a socket names its protocol, which this one does not; an
         # answer in two writes then waits 40 ms for the client's acknowledgement.
         listening.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
         return listening
-    except (OSError, ValueError) as problem:
-        raise OSError(f"cannot listen on {address!r}: {problem}; give host:port with a free port, or port 0") from None
+    except OSError as problem:
+        raise cannot_listen(address, sentence(problem)) from None
 
 
 def _tls_options(tls: Tls | None) -> dict[str, Any]:

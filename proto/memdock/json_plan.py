@@ -114,7 +114,7 @@ def _map_reader(one: FieldReader) -> FieldReader:
         if type(value) is not dict:
             findings.add("VALIDATION_FAILED", path, "must be an object")
             return None
-        return {key: one(item, path, findings) for key, item in value.items()}
+        return {key: one(item, f"{path}.{key}", findings) for key, item in value.items()}
 
     return reader
 

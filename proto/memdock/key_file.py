@@ -22,8 +22,10 @@ def read_keys(path: Path) -> tuple[Key, ...]:
         document = json.loads(path.read_text(encoding="utf-8"))
     except FileNotFoundError:
         raise KeyFileError(f"{path}: there is no such file; `memdock keys create` makes one") from None
-    except (OSError, UnicodeDecodeError) as problem:
-        raise KeyFileError(f"{path}: cannot be read: {problem}") from None
+    except OSError as problem:
+        raise KeyFileError(f"{path}: cannot be read: {problem.strerror}") from None
+    except UnicodeDecodeError:
+        raise KeyFileError(f"{path}: is not UTF-8 text") from None
     except json.JSONDecodeError as problem:
         raise KeyFileError(f"{path}: is not JSON: look at line {problem.lineno}, column {problem.colno}") from None
     try:

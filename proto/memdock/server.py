@@ -19,7 +19,7 @@ from typing import Any, Self
 import structlog
 
 from memdock.engine import Ledgered
-from memdock.errors import MemdockError, UnauthenticatedError
+from memdock.errors import MemdockError, UnauthenticatedError, sentence
 from memdock.face import Admit, admit_all
 from memdock.face_grpc import grpc_server
 from memdock.face_http import HttpFace
@@ -142,7 +142,7 @@ def run(serving: Coroutine[Any, Any, None]) -> None:
     except (asyncio.CancelledError, KeyboardInterrupt):
         sys.exit("stopped while starting")
     except (MemdockError, OSError, ValueError) as problem:
-        sys.exit(f"cannot serve: {getattr(problem, 'message', problem)}")
+        sys.exit(f"cannot serve: {sentence(problem)}")
 
 
 async def _cancelled_by_signals(serving: Coroutine[Any, Any, None]) -> None:

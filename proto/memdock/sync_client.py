@@ -98,6 +98,10 @@ class Client:
             raise
         self._closed = False
 
+    def check_ready(self) -> None:
+        """See `ConnectedClient.check_ready`."""
+        self._thread.run(self._client.check_ready())
+
     def describe(self) -> Description:
         """See `AsyncClient.describe`."""
         return self._thread.run(self._client.describe())

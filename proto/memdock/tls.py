@@ -6,6 +6,8 @@ from pathlib import Path
 
 import grpc
 
+from memdock.errors import ConfigurationError
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Tls:
@@ -21,19 +23,19 @@ class Tls:
 
     def __post_init__(self) -> None:
         if (self.cert_file is None) != (self.key_file is None):
-            raise ValueError("TLS: cert_file and key_file belong together; give both or none")
+            raise ConfigurationError("TLS: cert_file and key_file belong together; give both or none")
 
 
 def server_credentials(tls: Tls) -> grpc.ServerCredentials:
-    """For a gRPC server. Raises `ValueError` naming the file that is missing."""
+    """For a gRPC server. Raises `ConfigurationError` naming the file that is missing."""
     key, certificate, ca = _read(tls.key_file), _read(tls.cert_file), _read(tls.ca_file)
     if key is None or certificate is None:
-        raise ValueError("TLS: a server needs cert_file and key_file")
+        raise ConfigurationError("TLS: a server needs cert_file and key_file")
     return grpc.ssl_server_credentials([(key, certificate)], root_certificates=ca, require_client_auth=ca is not None)
 
 
 def channel_credentials(tls: Tls) -> grpc.ChannelCredentials:
-    """For a gRPC client. Raises `ValueError` naming the file that is missing."""
+    """For a gRPC client. Raises `ConfigurationError` naming the file that is missing."""
     return grpc.ssl_channel_credentials(
         root_certificates=_read(tls.ca_file),
         private_key=_read(tls.key_file),
@@ -42,14 +44,14 @@ def channel_credentials(tls: Tls) -> grpc.ChannelCredentials:
 
 
 def client_context(tls: Tls) -> ssl.SSLContext:
-    """For an HTTP client. Raises `ValueError` naming the files that cannot be used."""
+    """For an HTTP client. Raises `ConfigurationError` naming the files that cannot be used."""
     try:
         context = ssl.create_default_context(cafile=tls.ca_file)
         if tls.cert_file is not None:
             context.load_cert_chain(tls.cert_file, tls.key_file)
     except OSError as problem:
         files = ", ".join(str(file) for file in (tls.ca_file, tls.cert_file, tls.key_file) if file)
-        raise ValueError(f"TLS: cannot use {files}: {problem.strerror or 'not PEM'}") from None
+        raise ConfigurationError(f"TLS: cannot use {files}: {problem.strerror or 'not PEM'}") from None
     return context
 
 
@@ -59,4 +61,4 @@ def _read(file: Path | None) -> bytes | None:
     try:
         return file.read_bytes()
     except OSError as problem:
-        raise ValueError(f"TLS: cannot read {file}: {problem.strerror}") from None
+        raise ConfigurationError(f"TLS: cannot read {file}: {problem.strerror}") from None

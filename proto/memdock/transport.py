@@ -11,10 +11,11 @@ from types import MappingProxyType
 from typing import Protocol
 from urllib.parse import urlsplit
 
-from memdock.errors import DeadlineExceededError, UnavailableError
+from memdock.errors import ConfigurationError, DeadlineExceededError, UnavailableError
 from memdock.service import Call, Service
 from memdock.tls import Tls
 
+_FORMS = "give grpc://host:port, grpcs://host:port, http://host[:port][/prefix] or https://host[:port][/prefix]"
 _HEADER = re.compile(r"[a-z0-9-]{1,64}")
 _PRINTABLE = re.compile(r"[ -~]*")
 
@@ -25,7 +26,7 @@ class Endpoint:
 
     `url`: `grpc://host:port`, `grpcs://host:port`, `http://host[:port][/prefix]` or `https://...`. `name`: how errors
     call it (default: the URL). `credential`: sent as `Authorization: Bearer`. `headers`: sent with each call, names in
-    lower case. `tls`: for `grpcs` and `https` only. Raises `ValueError` when the parts do not fit.
+    lower case. `tls`: for `grpcs` and `https` only. Raises `ConfigurationError` when the parts do not fit.
     """
 
     url: str
@@ -35,23 +36,27 @@ class Endpoint:
     tls: Tls | None = None
 
     def __post_init__(self) -> None:
-        parts = urlsplit(self.url)
+        try:
+            parts = urlsplit(self.url)
+            port = parts.port
+        except ValueError as problem:
+            raise ConfigurationError(f"{self.url!r}: {problem}; {_FORMS}") from None
         scheme = parts.scheme
         if scheme not in ("grpc", "grpcs", "http", "https") or not parts.hostname:
-            raise ValueError(f"{self.url!r} must be grpc://host:port, grpcs://..., http://... or https://...")
+            raise ConfigurationError(f"{self.url!r} is no address of a service; {_FORMS}")
         if parts.username or parts.query or parts.fragment:
-            raise ValueError("the address must have no user, query or fragment; a key is given apart")
-        if scheme.startswith("grpc") and (parts.port is None or parts.path not in ("", "/")):
-            raise ValueError(f"{self.url!r}: a {scheme} address is {scheme}://host:port and nothing more")
+            raise ConfigurationError("the address must have no user, query or fragment; a key is given apart")
+        if scheme.startswith("grpc") and (port is None or parts.path not in ("", "/")):
+            raise ConfigurationError(f"{self.url!r}: a {scheme} address is {scheme}://host:port and nothing more")
         if self.tls is not None and not scheme.endswith("s"):
-            raise ValueError(f"{self.url!r}: TLS files need grpcs:// or https://")
+            raise ConfigurationError(f"{self.url!r}: TLS files need grpcs:// or https://")
         for header, value in self.headers.items():
             if not _HEADER.fullmatch(header):
-                raise ValueError(f"header {header!r} must be of a-z 0-9 and -")
+                raise ConfigurationError(f"header {header!r} must be of a-z 0-9 and -")
             if not _PRINTABLE.fullmatch(value):
-                raise ValueError(f"the value of header {header!r} must be printable ASCII")
+                raise ConfigurationError(f"the value of header {header!r} must be printable ASCII")
         if not _PRINTABLE.fullmatch(self.credential):
-            raise ValueError("the key must be printable ASCII, without a line break")
+            raise ConfigurationError("the key must be printable ASCII, without a line break")
 
     @property
     def label(self) -> str:

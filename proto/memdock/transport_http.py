@@ -8,7 +8,7 @@ import aiohttp
 import yarl
 
 from memdock import errors
-from memdock.error_wire import error_from_problem
+from memdock.error_wire import UNREACHABLE, error_from_problem
 from memdock.service import Call, Method
 from memdock.tls import Tls, client_context
 from memdock.transport import Endpoint, not_ready, out_of_time, time_left_s
@@ -88,7 +88,7 @@ class HttpTransport:
         except TimeoutError:
             raise out_of_time() from None
         except (aiohttp.ClientConnectionError, aiohttp.ClientPayloadError, ConnectionError):
-            raise errors.error("ADAPTER_UNREACHABLE", f"{self._endpoint.label}: nothing answers there") from None
+            raise errors.error("ADAPTER_UNREACHABLE", f"{self._endpoint.label}: {UNREACHABLE}") from None
         except aiohttp.ClientError:
             raise not_of_the_protocol(f"{self._endpoint.label} does not speak HTTP as it should") from None
 

@@ -75,11 +75,13 @@ def answer_from_json(cls: type[M], body: bytes) -> M:
 
 
 def from_bytes(cls: type[M], body: bytes) -> M:
-    """The request in protobuf's `body`; fields without a name here are refused by number."""
+    """The request in protobuf's `body`; fields without a name here are refused by number, at any depth."""
     try:
         message = cls.FromString(body)
     except DecodeError:
-        raise InvalidArgumentError("MALFORMED_REQUEST", f"the bytes are not a {cls.DESCRIPTOR.name}") from None
+        raise InvalidArgumentError(
+            "MALFORMED_REQUEST", f"the bytes are no {cls.DESCRIPTOR.name} of the protocol"
+        ) from None
     message.DiscardUnknownFields()
     if message.ByteSize() != len(body):  # cheap; also true of an unusual but right encoding
         findings = Findings()
@@ -132,10 +134,14 @@ def _name_repeated_key(body: bytes) -> None:
 
 
 def _note_unknown(message: Message, path: str, findings: Findings) -> None:
-    unknown = UnknownFieldSet(message)
+    unknown, known = UnknownFieldSet(message), message.DESCRIPTOR.fields_by_number
     for index in range(len(unknown)):
         number = unknown[index].field_number
-        findings.add("UNKNOWN_FIELD", f"{path}{number}", "is a field number that is not of the protocol")
+        if number in known:  # a map's entry with a field too many comes here as well
+            description = "is not encoded as the protocol has it, or holds an unknown field"
+            findings.add("UNKNOWN_FIELD", f"{path}{known[number].name}", description)
+        else:
+            findings.add("UNKNOWN_FIELD", f"{path}{number}", "is a field number that is not of the protocol")
     for field, value in message.ListFields():
         if field.message_type is None or is_map(field):
             continue

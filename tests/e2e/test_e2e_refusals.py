@@ -139,7 +139,7 @@ def test_a_dead_adapter(stack: WholeStack, caller: Caller) -> None:
     with dead(stack, HYBRID):
         assert caller.refused("Retrieve", **names, query="q") == (
             "ADAPTER_UNREACHABLE",
-            f"{HYBRID}: nothing answers there",
+            f"{HYBRID}: cannot be reached: nothing answers there",
         )
         assert all(said.status in (0, 200) for said in caller.call("Retrieve", **{**names, "system": DENSE}, query="q"))
         wait_until(lambda: _ready(caller) == {HYBRID: False, DENSE: True}, 5, "readiness tells it")

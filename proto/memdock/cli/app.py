@@ -1,4 +1,7 @@
-"""The command `memdock`: where it speaks to, and how it ends. 0: done; 1: the service refused or failed; 2: usage."""
+"""The command `memdock`: where it speaks to, and how it ends.
+
+Exit codes: 0 done; 1 refused or failed (the service, a file, an input line, a variable); 2 what was typed is wrong.
+"""
 
 import os
 import sys
@@ -101,34 +104,52 @@ def run(arguments: list[str], environment: Mapping[str, str]) -> int:
     try:
         _check_environment(environment)
         result = app.main(arguments, prog_name="memdock", standalone_mode=False)
-    except click.ClickException as problem:
+    except click.NoSuchOption as problem:
+        click.UsageError(problem.format_message() + _place_of(problem.option_name), problem.ctx).show()
+        return 2
+    except click.UsageError as problem:
         problem.show()
+        return 2
+    except UnicodeEncodeError:
+        click.echo("memdock: an argument is not UTF-8", err=True)
         return 2
     except click.Abort:
         click.echo("stopped", err=True)
-        return 2
-    except MemdockError as error:
-        click.echo(f"memdock: {error.message} ({error.reason})", err=True)
-        for item in error.fields[1:]:
-            click.echo(f"  {item.field}: {item.description}", err=True)
         return 1
     except BrokenPipeError:
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())  # so that the flush at exit is quiet
         return 1
-    except UnicodeEncodeError:
-        click.echo("memdock: an argument is not UTF-8", err=True)
-        return 2
-    except ValueError as problem:
+    except click.ClickException as problem:
+        click.echo(f"memdock: {problem.message}", err=True)
+        return 1
+    except ValueError as problem:  # a `ConfigurationError` too
         click.echo(f"memdock: {problem}", err=True)
-        return 2
+        return 1
+    except MemdockError as error:
+        _print_error(error)
+        return 1
     return result if isinstance(result, int) else 0
+
+
+def _place_of(option: str) -> str:
+    """Where an option goes that stands before the command; empty for any other one."""
+    ours = {name for parameter in app.params for name in parameter.opts}
+    return f" {option} stands before the command: memdock {option} ... COMMAND" if option in ours else ""
+
+
+def _print_error(error: MemdockError) -> None:
+    click.echo(f"memdock: {error.message} ({error.reason})", err=True)
+    for item in error.fields[1:]:
+        click.echo(f"  {item.field}: {item.description}", err=True)
+    if error.reason == "CREDENTIAL_MISSING":
+        click.echo("  Give the key: --key-file FILE before the command, or the variable MEMDOCK_KEY_FILE.", err=True)
 
 
 def _check_environment(environment: Mapping[str, str]) -> None:
     known = {parameter.envvar for parameter in app.params if isinstance(parameter.envvar, str)} | {KEYS_FILE_VARIABLE}
     for name in environment:
         if name.startswith(PREFIX) and name not in known and not name.startswith(OTHER_PREFIXES):
-            raise click.UsageError(
+            raise click.ClickException(
                 f"the environment has {name}, which means nothing here; known: {', '.join(sorted(known))}"
             )
 
@@ -136,8 +157,10 @@ def _check_environment(environment: Mapping[str, str]) -> None:
 def _read_key(file: Path) -> str:
     try:
         key = file.read_text(encoding="utf-8").strip()
-    except (OSError, UnicodeDecodeError) as problem:
-        raise click.UsageError(f"--key-file {file}: cannot be read: {problem}") from None
+    except OSError as problem:
+        raise click.ClickException(f"--key-file {file}: cannot be read: {problem.strerror}") from None
+    except UnicodeDecodeError:
+        raise click.ClickException(f"--key-file {file}: is not UTF-8 text") from None
     if not key:
-        raise click.UsageError(f"--key-file {file}: holds no key")
+        raise click.ClickException(f"--key-file {file}: holds no key")
     return key

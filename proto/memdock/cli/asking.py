@@ -10,34 +10,52 @@ from memdock.cli import parameters
 from memdock.cli.output import count, print_json, print_table, print_turns, print_usage
 from memdock.cli.parameters import SPACE
 from memdock.cli.target import Target
-from memdock.errors import NotFoundError
-from memdock.types import Description, Memory, Retrieved
+from memdock.errors import NotFoundError, PermissionDeniedError
+from memdock.sync_client import Client
+from memdock.types import Description, Memory, Retrieved, SystemSummary
 
 
 @click.command()
 @click.pass_obj
 def ping(target: Target) -> None:
     """Ask whether something answers at the address, and what it is."""
+    started = time.perf_counter()
     with target.connect() as client:
-        started = time.perf_counter()
-        try:
-            found = client.describe()
-        except NotFoundError:
-            if target.system:
-                raise
-            systems = client.list_systems()
+        found = _what_answers(client, target.system)
+    elapsed_ms = (time.perf_counter() - started) * 1e3
+    if isinstance(found, Description):
+        if target.as_json:
+            print_json({"system": found.system, "elapsed_ms": elapsed_ms})
         else:
-            elapsed_ms = (time.perf_counter() - started) * 1e3
-            if target.as_json:
-                print_json({"system": found.system, "elapsed_ms": elapsed_ms})
-            else:
-                click.echo(f"{target.url}: {found.system} answers in {elapsed_ms:.1f} ms")
-            return
-    if target.as_json:
-        print_json({"systems": systems})
-        return
-    click.echo(f"{target.url}: a gateway for {count(len(systems), 'system')}; choose one with --system")
-    print_table(("SYSTEM", "READY"), ((one.system, one.ready) for one in systems))
+            click.echo(f"{target.url}: {found.system} answers in {elapsed_ms:.1f} ms")
+    elif found is None:
+        if target.as_json:
+            print_json({"ready": True})
+        else:
+            click.echo(f"{target.url}: ready; the key may not ask what it is")
+    elif target.as_json:
+        print_json({"systems": found})
+    else:
+        click.echo(f"{target.url}: a gateway for {count(len(found), 'system')}; choose one with --system")
+        print_table(("SYSTEM", "READY"), ((one.system, one.ready) for one in found))
+
+
+def _what_answers(client: Client, system: str) -> Description | tuple[SystemSummary, ...] | None:
+    """A system; without its name, the systems of a gateway; where the key may ask neither, `None` for what is ready."""
+    try:
+        return client.describe()
+    except NotFoundError:
+        if system:
+            raise
+    except PermissionDeniedError:
+        if system:
+            client.check_ready()
+            return None
+    try:
+        return client.list_systems()
+    except PermissionDeniedError:
+        client.check_ready()
+        return None
 
 
 @click.command()

@@ -61,7 +61,10 @@ def create(
         key, credential = create_key(
             tenant=tenant, systems=systems, spaces=spaces, calls=calls, now=utc_now(), lifetime=lifetime
         )
-        check_bindings(key)
+        try:
+            check_bindings(key)
+        except ValueError as problem:
+            raise click.BadParameter(str(problem)) from None
         edited.keys[key.key_id] = key
     _hand_out(target, key, credential)
 

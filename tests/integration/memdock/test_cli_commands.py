@@ -18,7 +18,7 @@ from memdock.cli.app import run
 from memdock.errors import error
 from memdock.key_file import read_keys
 from memdock.keys import Keyring, utc_now
-from memdock.server import ServeOptions, Server
+from memdock.server import ServeOptions, Server, require_token
 from memdock.service import Call, Method
 from memdock.sqlite_ledger import SqliteLedger
 from memdock.v1 import memory_pb2 as pb
@@ -164,7 +164,7 @@ async def test_programs_get_json(shell: Shell, space: str) -> None:
 )
 async def test_a_bad_line_is_named_and_nothing_is_sent(shell: Shell, space: str, line: str, told: str) -> None:
     ran = await shell("add", space, stdin=LINES.splitlines()[0] + "\n" + line + "\n")
-    assert ran.code == 2
+    assert ran.code == 1
     assert told in ran.err
     assert "nothing was sent" in ran.err
     assert (await shell("turns", space)).out == "0 turns\n"
@@ -197,23 +197,30 @@ async def test_a_failed_turn_is_shown_with_its_reason(shell: Shell, space: str) 
         (("retrieve", "..", "q"), 1, "space_id: must be"),
         (("--system", "other", "describe"), 1, "SYSTEM_NOT_FOUND"),
         (("--system", "other", "ping"), 1, "SYSTEM_NOT_FOUND"),
-        (("--url", "grpc://127.0.0.1:1", "--timeout", "3", "ping"), 1, "grpc://127.0.0.1:1: nothing answers there"),
-        (("--url", "ftp://x", "ping"), 2, "must be grpc://host:port"),
+        (
+            ("--url", "grpc://127.0.0.1:1", "--timeout", "3", "ping"),
+            1,
+            "grpc://127.0.0.1:1: cannot be reached: nothing",
+        ),
+        (("--url", "ftp://x", "ping"), 1, "memdock: 'ftp://x' is no address of a service; give grpc://host:port"),
+        (("--url", "http://a:99999", "ping"), 1, "memdock: 'http://a:99999': Port out of range"),
         (("--key", "a", "--key-file", "b", "ping"), 2, "not both"),
-        (("--key-file", "/no/such/file", "ping"), 2, "/no/such/file: cannot be read"),
-        (("--key-file", "/dev/null", "ping"), 2, "/dev/null: holds no key"),
-        (("--ca-file", "/no/ca.pem", "ping"), 2, "TLS files need grpcs:// or https://"),
+        (("--key-file", "/no/such/file", "ping"), 1, "/no/such/file: cannot be read: No such file or directory\n"),
+        (("--key-file", "/dev/null", "ping"), 1, "/dev/null: holds no key"),
+        (("--ca-file", "/no/ca.pem", "ping"), 1, "TLS files need grpcs:// or https://"),
         (("retrieve", "a", "q", "--since", "2024-05-01"), 2, "must be an RFC 3339 time"),
         (("retrieve", "a", "q", "--top-k", "0"), 2, "--top-k"),
         (("retrieve", "a"), 2, "Missing argument 'QUERY'"),
         (("forget", "a"), 2, "exactly one kind"),
         (("forget", "a", "--turn", "t", "--memory", "m"), 2, "exactly one kind"),
         (("add", "a", "--text", "x"), 2, "--text needs --turn-id and --session"),
-        (("add", "a", "--text", "", "--turn-id", "t", "--session", "s"), 2, "text: is required"),
-        (("add", "a"), 2, "holds no turn"),
-        (("reset", "a"), 2, "stopped"),
+        (("add", "a", "--text", "", "--turn-id", "t", "--session", "s"), 1, "text: is required"),
+        (("add", "a"), 1, "holds no turn"),
+        (("reset", "a"), 1, "stopped"),
         (("dream",), 2, "No such command"),
         (("--bad",), 2, "No such option"),
+        (("ping", "--url", "grpc://x:1"), 2, "--url stands before the command: memdock --url ... COMMAND"),
+        (("retrieve", "a", "q", "--json"), 2, "--json stands before the command"),
         (("retrieve", "a", "\udcff"), 2, "not UTF-8"),
     ],
 )
@@ -223,6 +230,7 @@ async def test_a_failure_is_one_sentence_and_a_code(
     ran = await shell(*arguments)
     assert (ran.code, ran.out) == (code, "")
     assert told in ran.err
+    assert "Usage:" not in ran.err or code == 2
 
 
 async def test_a_gateway_is_told_by_its_systems(
@@ -243,9 +251,45 @@ async def test_a_gateway_is_told_by_its_systems(
         assert json.loads((await shell("--json", "ping")).out) == {"systems": [{"system": "rag-dense", "ready": True}]}
 
 
+async def test_a_key_that_may_ask_nothing_can_still_ping_and_add(
+    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    asked: list[str] = []
+
+    async def answer(method: Method, request: Any, call: Call) -> Any:
+        asked.append(method.name)
+        if method.name != "AddTurns":
+            raise error("CALL_FORBIDDEN", f"the key may not call {method.name}")
+        turn_ids = [turn.turn_id for turn in request.turns]
+        return pb.AddTurnsResponse(
+            results=[pb.TurnResult(turn_id=one, state=pb.TURN_STATE_PENDING) for one in turn_ids]
+        )
+
+    async with faces_of(ScriptedService(answer)) as faces:
+        for url in faces.urls:
+            shell = Shell(url, capsys, monkeypatch)
+            for system, calls in ((), ["Describe", "ListSystems"]), (("--system", "rag"), ["Describe"]):
+                asked.clear()
+                told = (await shell(*system, "ping")).out
+                assert (told, asked) == (f"{url}: ready; the key may not ask what it is\n", calls)
+            assert json.loads((await shell("--json", "ping")).out) == {"ready": True}
+            assert (await shell("add", "a", stdin=LINES)).out.endswith("2 turns: 2 PENDING\n")
+
+
+async def test_a_missing_key_is_told_with_the_way_to_give_it(
+    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async with faces_of(ScriptedService(), admit=require_token("secret")) as faces:
+        told = (await Shell(faces.grpc, capsys, monkeypatch)("ping")).err
+        wrong = (await Shell(faces.grpc, capsys, monkeypatch)("--key", "x", "ping")).err
+    assert "--key-file FILE before the command, or the variable MEMDOCK_KEY_FILE" in told
+    assert "--key-file" not in wrong
+
+
 async def test_an_unknown_variable_is_refused_and_other_programs_are_left_alone(shell: Shell) -> None:
     ran = await shell("ping", environment={"MEMDOCK_URI": "x"})
-    assert ran.code == 2
+    assert ran.code == 1
+    assert "Usage" not in ran.err
     assert "MEMDOCK_URI, which means nothing here" in ran.err
     known = {"MEMDOCK_URL": "x", "MEMDOCK_KEYS_FILE": "x", "MEMDOCK_EVAL_URL": "x", "PATH": "x"}
     assert (await shell("ping", environment=known)).code == 0
@@ -285,22 +329,22 @@ async def test_keys_are_made_rotated_listed_and_revoked(shell: Shell, tmp_path: 
 
 
 @pytest.mark.parametrize(
-    ("arguments", "told"),
+    ("arguments", "code", "told"),
     [
-        (("create", "--tenant", "a", "--space", "a b"), "spaces 'a b' is no space_id"),
-        (("create", "--tenant", "a", "--call", "retrieve"), "calls 'retrieve' is none of"),
-        (("create", "--tenant", "a", "--lifetime", "soon"), "such as 12h"),
-        (("create",), "Missing option '--tenant'"),
-        (("rotate", "0123456789"), "there is no key '0123456789'"),
-        (("revoke", "0123456789"), "there is no key '0123456789'"),
-        (("list",), "there is no such file"),
+        (("create", "--tenant", "a", "--space", "a b"), 2, "spaces 'a b' is no space_id"),
+        (("create", "--tenant", "a", "--call", "retrieve"), 2, "calls 'retrieve' is none of"),
+        (("create", "--tenant", "a", "--lifetime", "soon"), 2, "such as 12h"),
+        (("create",), 2, "Missing option '--tenant'"),
+        (("rotate", "0123456789"), 1, "there is no key '0123456789'"),
+        (("revoke", "0123456789"), 1, "there is no key '0123456789'"),
+        (("list",), 1, "there is no such file"),
     ],
 )
 async def test_a_wrong_key_command_makes_no_file(
-    shell: Shell, tmp_path: Path, arguments: tuple[str, ...], told: str
+    shell: Shell, tmp_path: Path, arguments: tuple[str, ...], code: int, told: str
 ) -> None:
     ran = await shell("keys", arguments[0], "--file", str(tmp_path / "keys.json"), *arguments[1:])
-    assert ran.code == 2
+    assert ran.code == code
     assert told in ran.err
     assert list(tmp_path.iterdir()) == []
 
@@ -320,4 +364,5 @@ async def test_the_installed_command_exits_with_the_code() -> None:
 
     away = await asyncio.to_thread(typed, "--url", "grpc://127.0.0.1:1", "--timeout", "3", "ping")
     assert (away.returncode, away.stdout) == (1, "")
-    assert away.stderr == "memdock: grpc://127.0.0.1:1: nothing answers there (ADAPTER_UNREACHABLE)\n"
+    sentence = "memdock: grpc://127.0.0.1:1: cannot be reached: nothing answers there (ADAPTER_UNREACHABLE)\n"
+    assert away.stderr == sentence

@@ -187,6 +187,14 @@ async def test_a_port_in_use_is_told_and_nothing_stays_open(tmp_path: Path, face
             assert await status(second, "/readyz") == 200
 
 
+@pytest.mark.parametrize("face", SCHEMES)
+@pytest.mark.parametrize("address", ["127.0.0.1:99999", "127.0.0.1:-1", "127.0.0.1:x", "127.0.0.1", ":1", ""])
+async def test_an_address_that_is_none_is_told(tmp_path: Path, face: str, address: str) -> None:
+    with pytest.raises(OSError, match=f"cannot listen on {address}: it is not of the form host:port"):
+        async with serving(tmp_path, ToySystem(), **{face: address}):
+            pass
+
+
 @pytest.mark.parametrize("scheme", SCHEMES)
 async def test_waiting_flushes_hold_up_no_retrieve(tmp_path: Path, scheme: str) -> None:
     system = ToySystem()

@@ -29,6 +29,8 @@ def with_turn(turn: bytes) -> bytes:
         (pb.DescribeRequest, grown(pb.DescribeRequest(system="s")), "99"),
         (pb.AddTurnsRequest, with_turn(grown(pb.Turn(turn_id="b"))), "turns[1].99"),
         (pb.AddTurnsRequest, with_turn(b"\x32\x05\x08\x01" + UNKNOWN), "turns[1].time.99"),
+        (pb.AddTurnsRequest, with_turn(b"\x42\x09\x0a\x01k\x12\x01v" + UNKNOWN), "turns[1].metadata"),
+        (pb.AddTurnsRequest, with_turn(b"\x0a\x01b\x10\x07"), "turns[1].session_id"),
         (pb.ForgetRequest, b"\x1a\x03" + UNKNOWN, "selector.99"),
         (pb.RetrieveRequest, b"\x3a\x03" + UNKNOWN, "filter.99"),
     ],
@@ -57,6 +59,7 @@ def test_bytes_of_another_form_are_refused(body: bytes) -> None:
     with pytest.raises(InvalidArgumentError) as caught:
         from_bytes(pb.DescribeRequest, body)
     assert caught.value.reason == "MALFORMED_REQUEST"
+    assert caught.value.message == "the bytes are no DescribeRequest of the protocol"
 
 
 def test_an_answer_tolerates_new_fields_and_nothing_else() -> None:

@@ -16,7 +16,7 @@ from memdock.error_wire import (
     problem_headers,
     status_bytes,
 )
-from memdock.errors import REASONS, FieldError, MemdockError, error
+from memdock.errors import REASONS, ConfigurationError, FieldError, MemdockError, error, sentence
 
 NAME = "grpc://somewhere:1"
 PROBLEM = {"content-type": PROBLEM_TYPE}
@@ -150,3 +150,18 @@ def test_a_problem_without_the_exact_wait_has_it_from_its_header() -> None:
 def test_a_strangers_retry_after_is_kept() -> None:
     assert error_from_problem(429, {"retry-after": "3"}, b"", NAME).retry_after_s == 3.0
     assert error_from_problem(429, {"retry-after": "Wed, 21 Oct 2026 07:28:00 GMT"}, b"", NAME).retry_after_s is None
+
+
+@pytest.mark.parametrize(
+    ("fault", "told"),
+    [
+        (FileExistsError(17, "File exists", "memory.db"), "memory.db: File exists"),
+        (OSError(98, "Address already in use"), "Address already in use"),
+        (OSError("cannot listen"), "cannot listen"),
+        (error("DRAINING", "the server is ending"), "the server is ending"),
+        (ConfigurationError("'x' is no address"), "'x' is no address"),
+        (ValueError("a value"), "a value"),
+    ],
+)
+def test_a_fault_is_told_without_its_number_or_reason(fault: Exception, told: str) -> None:
+    assert sentence(fault) == told

@@ -156,7 +156,7 @@ def test_a_duration_of_another_form_is_refused(value: str) -> None:
         (pb.RetrieveRequest, '{"filter": {"session_ids": [null]}}', "VALIDATION_FAILED", "filter.session_ids[0]"),
         (pb.RetrieveRequest, '{"top_k": 3, "topK": 3}', "VALIDATION_FAILED", "top_k"),
         (pb.ForgetRequest, '{"dry_run": "yes"}', "VALIDATION_FAILED", "dry_run"),
-        (pb.AddTurnsRequest, '{"turns": [{"metadata": {"a": 1}}]}', "VALIDATION_FAILED", "turns[0].metadata"),
+        (pb.AddTurnsRequest, '{"turns": [{"metadata": {"a": 1}}]}', "VALIDATION_FAILED", "turns[0].metadata.a"),
         (pb.AddTurnsRequest, '{"turns": [{"metadata": ["a"]}]}', "VALIDATION_FAILED", "turns[0].metadata"),
         (pb.AddTurnsRequest, '{"turns": ["hello"]}', "VALIDATION_FAILED", "turns[0]"),
         (pb.AddTurnsRequest, "[]", "VALIDATION_FAILED", "body"),
