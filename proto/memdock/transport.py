@@ -15,7 +15,7 @@ from memdock.errors import ConfigurationError, DeadlineExceededError, Unavailabl
 from memdock.service import Call, Service
 from memdock.tls import Tls
 
-_FORMS = "give grpc://host:port, grpcs://host:port, http://host[:port][/prefix] or https://host[:port][/prefix]"
+_FORMS = "must be grpc://host:port, grpcs://host:port, http://host[:port][/prefix] or https://host[:port][/prefix]"
 _HEADER = re.compile(r"[a-z0-9-]{1,64}")
 _PRINTABLE = re.compile(r"[ -~]*")
 
@@ -40,10 +40,10 @@ class Endpoint:
             parts = urlsplit(self.url)
             port = parts.port
         except ValueError as problem:
-            raise ConfigurationError(f"{self.url!r}: {problem}; {_FORMS}") from None
+            raise ConfigurationError(f"{self.url!r}: {problem}; the address {_FORMS}") from None
         scheme = parts.scheme
         if scheme not in ("grpc", "grpcs", "http", "https") or not parts.hostname:
-            raise ConfigurationError(f"{self.url!r} is no address of a service; {_FORMS}")
+            raise ConfigurationError(f"{self.url!r} {_FORMS}")
         if parts.username or parts.query or parts.fragment:
             raise ConfigurationError("the address must have no user, query or fragment; a key is given apart")
         if scheme.startswith("grpc") and (port is None or parts.path not in ("", "/")):

@@ -202,7 +202,7 @@ async def test_a_failed_turn_is_shown_with_its_reason(shell: Shell, space: str) 
             1,
             "grpc://127.0.0.1:1: cannot be reached: nothing",
         ),
-        (("--url", "ftp://x", "ping"), 1, "memdock: 'ftp://x' is no address of a service; give grpc://host:port"),
+        (("--url", "ftp://x", "ping"), 1, "memdock: 'ftp://x' must be grpc://host:port"),
         (("--url", "http://a:99999", "ping"), 1, "memdock: 'http://a:99999': Port out of range"),
         (("--key", "a", "--key-file", "b", "ping"), 2, "not both"),
         (("--key-file", "/no/such/file", "ping"), 1, "/no/such/file: cannot be read: No such file or directory\n"),
