@@ -11,6 +11,7 @@ from typing import Any, TypeVar
 import click
 import uvloop
 
+from memdock.variables import unknown_variables
 from memdock_gateway import folder as folders
 from memdock_gateway.assembly import check_files, require_safe
 from memdock_gateway.config import Config, ConfigError
@@ -21,7 +22,7 @@ from memdock_gateway.server import serve as serve_until_stopped
 Command = TypeVar("Command", bound=Callable[..., Any])
 
 EXAMPLE = "rag-dense=grpc://127.0.0.1:7470"
-VARIABLES = ("MEMDOCK_CONFIG", "MEMDOCK_PORT_FILE")
+VARIABLES = ("MEMDOCK_GATEWAY_CONFIG", "MEMDOCK_GATEWAY_PORT_FILE")
 
 _GUIDE = """One address for many memory systems: keys, limits, queues, retries, metrics, traces.
 
@@ -48,7 +49,7 @@ def _config_option(*, required: bool) -> Callable[[Command], Command]:
         "--config",
         type=click.Path(path_type=Path, dir_okay=False),
         required=required,
-        envvar="MEMDOCK_CONFIG",
+        envvar="MEMDOCK_GATEWAY_CONFIG",
         show_envvar=True,
         help="The configuration file (YAML).",
     )
@@ -64,7 +65,7 @@ def _pair(_context: click.Context, _option: click.Parameter, texts: tuple[str, .
 @click.group(help=_GUIDE)
 @click.version_option(version("memdock-gateway"))
 def main() -> None:
-    unknown = sorted(name for name in os.environ if name.startswith("MEMDOCK_") and name not in VARIABLES)
+    unknown = unknown_variables(os.environ, VARIABLES)
     if unknown:
         raise click.ClickException(f"unknown variable {', '.join(unknown)}; known are {', '.join(VARIABLES)}")
 
@@ -118,7 +119,7 @@ def init(folder: Path, systems: list[tuple[str, str]], tenant: str) -> None:
 @click.option(
     "--port-file",
     type=click.Path(path_type=Path, dir_okay=False),
-    envvar="MEMDOCK_PORT_FILE",
+    envvar="MEMDOCK_GATEWAY_PORT_FILE",
     show_envvar=True,
     help='Gets {"grpc": port, "http": port} once calls are taken.',
 )

@@ -12,6 +12,7 @@ import click
 from memdock.errors import MemdockError
 from memdock.server import ServeOptions, run, serve
 from memdock.tls import Tls
+from memdock.variables import unknown_variables
 from memdock_embedder.choose import SPECS
 from memdock_pgvector.opening import open_database, open_embedding, open_system
 from memdock_pgvector.ranking import Fusion
@@ -23,7 +24,7 @@ Command = TypeVar("Command", bound=Callable[..., Any])
 _DEFAULTS = Ranking()
 _FILE = click.Path(path_type=Path, dir_okay=False)
 _VARIABLES = frozenset(
-    f"MEMDOCK_{name}"
+    f"MEMDOCK_PGVECTOR_{name}"
     for name in (
         "SYSTEM", "DATABASE", "DATA", "EMBEDDER", "EMBEDDER_KEY", "EMBEDDING_CACHE",
         "FUSION", "REPLY_CHARS", "INDEX_FROM", "EF_SEARCH", "GRPC", "HTTP", "TOKEN",
@@ -32,7 +33,7 @@ _VARIABLES = frozenset(
 
 
 def _option(flag: str, help_text: str, **more: Any) -> Callable[[Command], Command]:
-    variable = "MEMDOCK_" + flag.removeprefix("--").replace("-", "_").upper()
+    variable = "MEMDOCK_PGVECTOR_" + flag.removeprefix("--").replace("-", "_").upper()
     assert variable in _VARIABLES
     return click.option(flag, help=help_text, envvar=variable, show_envvar=True, **more)
 
@@ -51,8 +52,8 @@ def _address(_context: click.Context, _parameter: click.Parameter, address: str)
 
 def _store_options(command: Command) -> Command:
     for option in (
-        _option("--data", "Folder of the PostgreSQL that is run here.", type=click.Path(path_type=Path),
-                default=Path("memdock-data"), show_default=True),
+        _option("--data", "Folder of the PostgreSQL that is run here.", default=Path("memdock-data"),
+                show_default=True, type=click.Path(path_type=Path, file_okay=False)),
         _option("--database", "postgresql:// address; without it PostgreSQL is run here, in --data.", default="",
                 callback=_address),
         _option("--system", "The system's name, and its schema in the database.", default="rag-hybrid",
@@ -78,9 +79,9 @@ def _embedder_options(command: Command) -> Command:
 @click.group(context_settings={"help_option_names": ["-h", "--help"]})
 def main() -> None:
     """Retrieval over conversations in PostgreSQL with pgvector, behind the Memdock protocol."""
-    unknown = sorted(name for name in os.environ if name.startswith("MEMDOCK_") and name not in _VARIABLES)
+    unknown = unknown_variables(os.environ, _VARIABLES)
     if unknown:
-        raise click.UsageError(f"unknown variable {unknown[0]}: expected {', '.join(sorted(_VARIABLES))}")
+        raise click.ClickException(f"unknown variable {unknown[0]}: expected {', '.join(sorted(_VARIABLES))}")
 
 
 @main.command(name="serve")

@@ -13,13 +13,11 @@ import click
 from memdock.cli.adding import add, flush
 from memdock.cli.asking import describe, export, ping, retrieve, turns
 from memdock.cli.erasing import forget, reset
-from memdock.cli.key_commands import KEYS_FILE_VARIABLE, keys
+from memdock.cli.key_commands import keys
 from memdock.cli.target import Target
 from memdock.errors import MemdockError
 from memdock.tls import Tls
-
-PREFIX = "MEMDOCK_"
-OTHER_PREFIXES = ("MEMDOCK_EMBEDDER", "MEMDOCK_EVAL_", "MEMDOCK_GATEWAY_", "MEMDOCK_PGVECTOR_")
+from memdock.variables import CLIENT, unknown_variables
 
 _FILE = click.Path(dir_okay=False, path_type=Path)
 
@@ -146,12 +144,11 @@ def _print_error(error: MemdockError) -> None:
 
 
 def _check_environment(environment: Mapping[str, str]) -> None:
-    known = {parameter.envvar for parameter in app.params if isinstance(parameter.envvar, str)} | {KEYS_FILE_VARIABLE}
-    for name in environment:
-        if name.startswith(PREFIX) and name not in known and not name.startswith(OTHER_PREFIXES):
-            raise click.ClickException(
-                f"the environment has {name}, which means nothing here; known: {', '.join(sorted(known))}"
-            )
+    unknown = unknown_variables(environment, CLIENT)
+    if unknown:
+        raise click.ClickException(
+            f"the environment has {unknown[0]}, which means nothing here; known: {', '.join(sorted(CLIENT))}"
+        )
 
 
 def _read_key(file: Path) -> str:

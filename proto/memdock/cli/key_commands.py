@@ -13,14 +13,12 @@ from memdock.key_document import check_bindings
 from memdock.key_file import editing, read_keys
 from memdock.keys import ANY, Key, create_key, rotate_key, utc_now
 
-KEYS_FILE_VARIABLE = "MEMDOCK_KEYS_FILE"
-
 _FILE = click.option(
     "--file",
     type=click.Path(dir_okay=False, path_type=Path),
     default=Path("keys.json"),
     show_default=True,
-    envvar=KEYS_FILE_VARIABLE,
+    envvar="MEMDOCK_KEYS_FILE",
     help="The file of keys.",
 )
 

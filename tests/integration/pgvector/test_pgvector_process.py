@@ -141,14 +141,16 @@ def run(*flags: str, **variables: str) -> tuple[int, str]:
         (["serve", "--fusion", "both"], {}, "'dense', 'keyword', 'hybrid'"),
         (["migrate", "--database", "postgresql://127.0.0.1:1/x"], {}, "PostgreSQL cannot be used at 127.0.0.1:1"),
         (["migrate", "--database", "mysql://x"], {}, "postgresql://USER:PASSWORD@HOST:PORT/NAME"),
-        (["migrate"], {"MEMDOCK_DATABSE": "x"}, "unknown variable MEMDOCK_DATABSE"),
+        (["migrate"], {"MEMDOCK_PGVECTOR_DATABSE": "x"}, "unknown variable MEMDOCK_PGVECTOR_DATABSE"),
         (["reindex", "--embedder", "unknown"], {}, "unknown embedder 'unknown'"),
     ],
 )
 def test_a_mistake_is_told_in_a_sentence(
     flags: list[str], variables: dict[str, str], sentence: str, postgres_url: str, schema: str
 ) -> None:
-    code, output = run(*flags, **{"MEMDOCK_DATABASE": postgres_url, "MEMDOCK_SYSTEM": schema} | variables)
+    code, output = run(
+        *flags, **{"MEMDOCK_PGVECTOR_DATABASE": postgres_url, "MEMDOCK_PGVECTOR_SYSTEM": schema} | variables
+    )
     assert code != 0
     assert sentence in output
 
