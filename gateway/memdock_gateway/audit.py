@@ -46,8 +46,9 @@ class Audit:
             await self._append(exchange, space, {"stage": "answered", **_result(outcome)})
 
     def close(self) -> None:
-        """Closes the file."""
-        os.close(self._descriptor)
+        """Closes the file. A line that comes later is refused, rather than written to what has its number by then."""
+        descriptor, self._descriptor = self._descriptor, -1
+        os.close(descriptor)
 
     async def _append(self, exchange: Exchange, space: str, entry: dict[str, Any]) -> None:
         who = {

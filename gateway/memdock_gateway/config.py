@@ -16,7 +16,7 @@ from memdock.check import SYSTEM
 from memdock.types import Limits
 
 SCHEMES = ("grpc", "grpcs", "http", "https")
-_LISTEN = re.compile(r"(?P<host>\[[0-9a-fA-F:]+\]|[^:\[\]/\s]+):(?P<port>\d{1,5})")
+_LISTEN = re.compile(r"(?P<host>\[[0-9a-fA-F:]+\]|[^:\[\]/\s]+):(?P<port>[0-9]{1,5})")
 _HEADER = re.compile(r"[A-Za-z0-9-]{1,64}")
 _FINGERPRINT = re.compile(r"sha256:[0-9a-f]{64}")
 _DEFAULTS = Limits()

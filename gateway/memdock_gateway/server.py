@@ -16,6 +16,7 @@ import structlog
 from memdock.face_grpc import grpc_server
 from memdock.face_http import HttpFace
 from memdock.http_server import HttpServer
+from memdock.log import log_fault
 from memdock_gateway.app import http_app
 from memdock_gateway.assembly import Parts, assemble, tls_files
 from memdock_gateway.callers import KeyFileCallers
@@ -110,7 +111,10 @@ def _close_parts(parts: Parts, ends: contextlib.AsyncExitStack) -> None:
 async def _keep_reloading(callers: KeyFileCallers) -> None:
     while True:
         await asyncio.sleep(RELOAD_EVERY_S)
-        callers.reload()
+        try:
+            callers.reload()
+        except Exception as fault:  # noqa: BLE001  a key that is revoked must end, whatever one reading comes to
+            log_fault("keys_not_reloaded", fault)
 
 
 def _end(ending: asyncio.Event) -> None:

@@ -1,6 +1,7 @@
 """One system behind the gateway: its transport, its lane, its deadline and the names of its spaces."""
 
 import asyncio
+import re
 import time
 from typing import Any
 
@@ -22,6 +23,7 @@ from memdock_gateway.space_key import SpaceNames
 
 # Waiting costs a system next to nothing; the bound only keeps a mistake from piling up without end.
 MAX_WAITING_FLUSHES = 4096
+_REASON = re.compile(r"[A-Z][A-Z0-9_]{0,62}")
 
 
 class Upstream:
@@ -84,5 +86,7 @@ class Upstream:
                 return protocol_error(self.name, "nothing of the protocol is served at its address")
             case DeadlineExceededError() if own_deadline and problem.reason == "DEADLINE_EXCEEDED":
                 return error("ADAPTER_TIMEOUT", f"{self.name} did not answer within {self.deadline_s:g} s")
+            case _ if not _REASON.fullmatch(problem.reason):  # it goes into logs, traces and the audit
+                return protocol_error(self.name, "its error has a reason that is no word of capitals")
             case _:
                 return problem

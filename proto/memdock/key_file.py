@@ -28,6 +28,8 @@ def read_keys(path: Path) -> tuple[Key, ...]:
         raise KeyFileError(f"{path}: is not UTF-8 text") from None
     except json.JSONDecodeError as problem:
         raise KeyFileError(f"{path}: is not JSON: look at line {problem.lineno}, column {problem.colno}") from None
+    except (ValueError, RecursionError):  # Python's own bounds: of a number's digits, of how deep brackets stand
+        raise KeyFileError(f"{path}: is no key file: a number in it is too long, or brackets stand too deep") from None
     try:
         return parse_keys(document)
     except ValueError as problem:

@@ -1,11 +1,12 @@
 """The router and its upstreams, before a scripted system: names, limits, retries, lanes, checked answers, audit."""
 
 import asyncio
+import copy
 import time
 from collections.abc import Awaitable, Callable
 from dataclasses import replace
 from pathlib import Path
-from typing import Any
+from typing import IO, Any
 
 import orjson
 import pytest
@@ -22,6 +23,7 @@ from memdock_gateway.router import Router
 from memdock_gateway.space_key import DEVELOPMENT_KEY as SPACE_KEY
 from memdock_gateway.space_key import SpaceNames
 from memdock_gateway.upstream import Upstream
+from support.faces import until
 
 Answer = Message | Exception | Callable[[], Awaitable[object]]
 
@@ -268,23 +270,66 @@ async def test_an_erasure_leaves_two_lines_and_no_name(tmp_path: Path) -> None:
     assert "private-space" not in text
 
 
-async def test_a_reset_that_fails_or_is_left_is_in_the_audit_too(tmp_path: Path) -> None:
+ERASURES: list[Message] = [
+    pb.ForgetRequest(system="rag", space_id="s", selector=pb.Selector(turn_ids=["t1"])),
+    pb.ResetRequest(system="rag", space_id="s"),
+]
+
+
+@pytest.mark.parametrize("request_", ERASURES, ids=["Forget", "Reset"])
+async def test_an_erasure_that_fails_or_is_left_is_in_the_audit_too(tmp_path: Path, request_: Message) -> None:
     audit = Audit(tmp_path / "audit.jsonl")
+    name = type(request_).__name__.removesuffix("Request")
 
     async def never() -> None:
         await asyncio.Event().wait()
 
-    service = Scripted(error("STORE_UNREACHABLE", "away", retry_after_s=60), never)
+    wrong = pb.ForgetResponse(erased_turn_ids=["FOREIGN"]) if name == "Forget" else pb.ResetResponse(residual=[{}])
+    service = Scripted(
+        error("STORE_UNREACHABLE", "away", retry_after_s=60), MemdockError("FOREIGN words", "no"), wrong, never
+    )
     through = router(service, audit=audit)
-    with pytest.raises(MemdockError):
-        await ask(through, "Reset", pb.ResetRequest(system="rag", space_id="s"))
-    left = asyncio.create_task(ask(through, "Reset", pb.ResetRequest(system="rag", space_id="s")))
-    await asyncio.sleep(0.05)
+    for _ in range(3):
+        with pytest.raises(MemdockError):
+            await ask(through, name, copy.deepcopy(request_))
+    left = asyncio.create_task(ask(through, name, copy.deepcopy(request_)))
+    await until(lambda: len(service.seen) == 4)
     left.cancel()
     await asyncio.gather(left, return_exceptions=True)
     audit.close()
     lines = [orjson.loads(line) for line in (tmp_path / "audit.jsonl").read_text().splitlines()]
-    assert [line.get("outcome") for line in lines] == [None, "STORE_UNREACHABLE", None, "CANCELLED"]
+    assert [line["stage"] for line in lines] == ["asked", "answered"] * 4
+    assert [line["outcome"] for line in lines[1::2]] == [
+        "STORE_UNREACHABLE",
+        "ADAPTER_PROTOCOL_ERROR",
+        "ADAPTER_PROTOCOL_ERROR",
+        "CANCELLED",
+    ]
+
+
+@pytest.mark.parametrize("reason", ["I moved to Kazan", "lower_case", "A" * 64, "Ы", "A\n"])
+async def test_what_an_adapter_says_in_place_of_a_reason_goes_nowhere(reason: str) -> None:
+    with pytest.raises(MemdockError) as failed:
+        await ask(router(Scripted(MemdockError(reason, "no"))), "Retrieve", retrieve())
+    assert failed.value.reason == "ADAPTER_PROTOCOL_ERROR"
+    assert reason not in failed.value.message
+    with pytest.raises(MemdockError) as newer:
+        await ask(router(Scripted(MemdockError("A_NEWER_1", "no"))), "Retrieve", retrieve())
+    assert newer.value.reason == "A_NEWER_1"
+
+
+async def test_a_line_after_the_end_of_the_audit_is_written_nowhere(tmp_path: Path) -> None:
+    audit = Audit(tmp_path / "audit.jsonl")
+
+    async def erased() -> Any:
+        audit.close()
+        other.append((tmp_path / "other").open("w"))
+        return pb.ResetResponse()
+
+    other: list[IO[str]] = []
+    await ask(router(Scripted(erased), audit=audit), "Reset", pb.ResetRequest(system="rag", space_id="s"))
+    other[0].close()
+    assert (tmp_path / "other").read_text() == "", "the file that has the audit's number now"
 
 
 async def test_nothing_is_erased_when_the_audit_cannot_be_written(tmp_path: Path) -> None:
