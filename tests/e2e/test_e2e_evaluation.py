@@ -38,6 +38,9 @@ class Runs:
     def run(self, name: str) -> Finished:
         return run_command("memdock-eval", *self.words(name), timeout_s=110)
 
+    def begun(self, name: str) -> bool:
+        return (self._folder / name).exists()
+
     def outcomes(self, name: str) -> bytes:
         return (self._folder / name / "outcomes.jsonl").read_bytes()
 
@@ -102,11 +105,32 @@ def test_the_answer_model_fails(with_model: Runs, chat: ModelServer, fault: str,
         done = with_model.run(fault)
     finally:
         chat.faults.clear()
-    refused(done, 1, "the answer model m at 127.0.0.1", sentence, "19 of 19 questions have no outcome yet", "goes on")
+    refused(done, 1, "the answer model m at 127.0.0.1", sentence)
     assert "k-secret" not in done.words
-    again = with_model.run(fault)
+    assert not with_model.begun(fault), "it was told before anything was stored"
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(
+    ("fault", "sentence"),
+    [("401", "refuses the key (401)"), ("500", "answers 500"), ("never", "did not answer within")],
+)
+def test_the_answer_model_fails_on_the_way(with_model: Runs, chat: ModelServer, fault: str, sentence: str) -> None:
+    def fails_then(body: dict[str, Any]) -> str:
+        chat.faults[:] = faults_of(fault)
+        return answer_words(body)
+
+    name = f"on-the-way-{fault}"
+    chat.chat = fails_then
+    try:
+        done = with_model.run(name)
+    finally:
+        chat.chat = answer_words
+        chat.faults.clear()
+    refused(done, 1, "the answer model m at 127.0.0.1", sentence, "19 of 19 questions have no outcome yet", "goes on")
+    again = with_model.run(name)
     refused(again, 0, "going on with the run")
-    assert with_model.outcomes(fault) == with_model.outcomes("undisturbed")
+    assert with_model.outcomes(name) == with_model.outcomes("undisturbed")
 
 
 @pytest.mark.slow

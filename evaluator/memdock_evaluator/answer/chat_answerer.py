@@ -9,6 +9,7 @@ from memdock_evaluator.answer.endpoint import ModelEndpoint
 from memdock_evaluator.answer.models import TEMPERATURE, ChatModel
 from memdock_evaluator.answer.prompts import Prompt, RefusalWords
 from memdock_evaluator.results.manifest import ModelFacts, PromptFact
+from memdock_evaluator.waiting import Say, unheard
 
 ANSWER_FIELDS = frozenset({"memories", "date", "question", "refusal"})
 """The placeholders of an answer prompt."""
@@ -24,10 +25,11 @@ class ChatAnswerer:
         refusals: Mapping[str, RefusalWords],
         *,
         seed: int,
+        say: Say = unheard,
     ) -> None:
         """`prompts` and `refusals` hold every language of the run."""
         self._endpoint, self._prompts, self._refusals, self._seed = endpoint, prompts, refusals, seed
-        self._model = ChatModel(endpoint)
+        self._model = ChatModel(endpoint, say)
 
     @property
     def facts(self) -> ModelFacts:

@@ -5,9 +5,10 @@ from dataclasses import replace
 
 from memdock_evaluator.answer.endpoint import ModelEndpoint
 from memdock_evaluator.answer.judge import ToJudge, Verdict, read_json, read_pollux
-from memdock_evaluator.answer.models import TEMPERATURE, ChatModel
+from memdock_evaluator.answer.models import TEMPERATURE, ChatModel, cut
 from memdock_evaluator.answer.prompts import Prompt, Rubric
 from memdock_evaluator.results.manifest import ModelFacts, PromptFact
+from memdock_evaluator.waiting import Say, unheard
 
 JUDGE_FIELDS = frozenset({"question", "reference", "answer", "criterion", "scale"})
 """The placeholders of a judge's prompt."""
@@ -17,6 +18,8 @@ READERS: Mapping[str, Callable[[str], tuple[int | None, str]]] = {"json": read_j
 
 TRIES = 3
 """A reply that cannot be read is asked for again, each time with another seed."""
+
+_UNREADABLE = f"the judge's reply held no verdict of the rubric, {TRIES} times"
 
 
 class ChatJudge:
@@ -30,10 +33,11 @@ class ChatJudge:
         *,
         form: str,
         seed: int,
+        say: Say = unheard,
     ) -> None:
         """`prompts` and `rubrics` hold every language of the run; `form` is a key of `READERS`."""
         self._endpoint, self._prompts, self._rubrics, self._form, self._seed = endpoint, prompts, rubrics, form, seed
-        self._model = ChatModel(endpoint)
+        self._model = ChatModel(endpoint, say)
 
     @property
     def facts(self) -> ModelFacts:
@@ -68,14 +72,14 @@ class ChatJudge:
             verdict = replace(
                 verdict,
                 label=label,
-                note=note,
+                note=note if label is not None else f"{_UNREADABLE}; it was: {cut(completion.text)}",
                 input_tokens=verdict.input_tokens + completion.input_tokens,
                 output_tokens=verdict.output_tokens + completion.output_tokens,
                 estimated=verdict.estimated or completion.estimated,
             )
             if label is not None:
-                return verdict
-        return replace(verdict, note=f"the judge's reply held no verdict of the rubric, {TRIES} times")
+                break
+        return verdict
 
     async def close(self) -> None:
         """Closes the connections."""

@@ -6,7 +6,10 @@ from urllib.parse import urlsplit
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ModelEndpoint:
-    """Where a model is. `purpose`: "answer" or "judge", and in capitals the name in `MEMDOCK_EVAL_..._KEY`."""
+    """Where a model is. `purpose`: "answer" or "judge", and in capitals the name in `MEMDOCK_EVAL_..._KEY`.
+
+    A call is tried up to `tries` times, each for `timeout_s`; `concurrency` calls at once.
+    """
 
     purpose: str
     url: str

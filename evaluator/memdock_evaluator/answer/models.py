@@ -15,6 +15,7 @@ from memdock_evaluator.answer.endpoint import ModelEndpoint
 from memdock_evaluator.answer.tokens import estimated_tokens
 from memdock_evaluator.faults import Breaker, Fault, RunStoppedError
 from memdock_evaluator.results.rows import Outcome
+from memdock_evaluator.waiting import Say, Waiting, unheard
 
 TEMPERATURE = 0.0
 _FIRST_WAIT_S, _LONGEST_WAIT_S = 0.5, 120.0
@@ -39,13 +40,15 @@ class Completion:
 class ChatModel:
     """Asks one endpoint, at most `concurrency` times at once."""
 
-    def __init__(self, endpoint: ModelEndpoint) -> None:
+    def __init__(self, endpoint: ModelEndpoint, say: Say = unheard) -> None:
+        """`say`: where it is told that an answer is long in coming."""
         self._endpoint = endpoint
         self._client = openai.AsyncOpenAI(
             base_url=endpoint.url, api_key=endpoint.key or "none", timeout=endpoint.timeout_s, max_retries=0
         )
         self._free = asyncio.Semaphore(endpoint.concurrency)
         self._breaker = Breaker(endpoint.label)
+        self._waiting = Waiting(endpoint.label, say)
 
     async def close(self) -> None:
         """Closes the connections."""
@@ -59,7 +62,8 @@ class ChatModel:
         """
         async with self._free:
             try:
-                completion = await self._complete(prompt, seed)
+                with self._waiting.call():
+                    completion = await self._complete(prompt, seed)
             except Fault as fault:
                 if fault.outcome is Outcome.INFRASTRUCTURE_ERROR:
                     self._breaker.failed(fault)
@@ -76,6 +80,7 @@ class ChatModel:
             wait_s = _FIRST_WAIT_S * 2 ** (attempt - 1) if asked_s is None else asked_s
             if attempt == self._endpoint.tries or wait_s > _LONGEST_WAIT_S:
                 raise fault
+            self._waiting.failed(fault.detail)
             await asyncio.sleep(wait_s)
         raise AssertionError("an endpoint is tried at least once")
 
@@ -125,14 +130,15 @@ class ChatModel:
             name = f"MEMDOCK_EVAL_{self._endpoint.purpose.upper()}_KEY"
             raise RunStoppedError(f"{label} refuses the key ({status}): check {name}") from failure
         if status == 404:
-            raise RunStoppedError(f"{label} was not found (404): check the address and the model's name") from failure
+            said = f"check the address and the model's name ({_said(failure)})"
+            raise RunStoppedError(f"{label} was not found (404): {said}") from failure
         if failure.code == "insufficient_quota":
-            raise RunStoppedError(f"{label} has no quota left: {_cut(failure.message)}") from failure
+            raise RunStoppedError(f"{label} has no quota left: {_said(failure)}") from failure
         if status == 413 or (status == 400 and _TOO_LONG.search(words)):
             raise Fault(Outcome.SYSTEM_ERROR, "PAYLOAD_TOO_LARGE", f"the prompt does not fit {label}") from failure
         if status == 400 and _FILTERED.search(words):
             raise Fault(Outcome.REFUSED, "CONTENT_FILTERED", f"{label} declined to answer") from failure
-        detail = f"{label} answers {status}: {_cut(failure.message)}"
+        detail = f"{label} answers {status}: {_said(failure)}"
         reason = "PROVIDER_RATE_LIMITED" if status == 429 else "PROVIDER_UNREACHABLE"
         fault = Fault(Outcome.INFRASTRUCTURE_ERROR, reason, detail)
         if status in _RETRIED or status >= 500:
@@ -154,6 +160,13 @@ def _retry_after_s(failure: openai.APIStatusError) -> float | None:
     return float(written) if re.fullmatch(r"\d+(\.\d+)?", written) else None
 
 
-def _cut(message: str) -> str:
-    line = " ".join(message.split())
+def _said(failure: openai.APIStatusError) -> str:
+    """The endpoint's own words, on one line of bearable length."""
+    told = failure.body.get("message") if isinstance(failure.body, dict) else None
+    return cut(told if isinstance(told, str) and told.strip() else failure.message)
+
+
+def cut(words: str) -> str:
+    """At most 200 characters of `words`, on one line."""
+    line = " ".join(words.split())
     return line if len(line) <= 200 else line[:197] + "..."

@@ -17,6 +17,7 @@ from memdock_evaluator.answer.prompts import (
     refusal_words,
     rubric,
 )
+from memdock_evaluator.waiting import Say, unheard
 
 POLLUX = "pollux"
 
@@ -26,7 +27,7 @@ def refusals(languages: Iterable[str]) -> Mapping[str, RefusalWords]:
     return {language: refusal_words(language) for language in languages}
 
 
-def open_answerer(settings: ModelSettings, languages: Iterable[str], *, seed: int) -> Answerer:
+def open_answerer(settings: ModelSettings, languages: Iterable[str], *, seed: int, say: Say = unheard) -> Answerer:
     """Raises `PromptError`. Without an endpoint: the offline one."""
     words = refusals(languages)
     if settings.endpoint is None:
@@ -35,10 +36,10 @@ def open_answerer(settings: ModelSettings, languages: Iterable[str], *, seed: in
 
     files = _files(settings.prompt, words, lambda language: bundled("answer", language, "txt"))
     prompts = {language: Prompt(file=file, fields=ANSWER_FIELDS) for language, file in files.items()}
-    return ChatAnswerer(settings.endpoint, prompts, words, seed=seed)
+    return ChatAnswerer(settings.endpoint, prompts, words, seed=seed, say=say)
 
 
-def open_judge(settings: ModelSettings, languages: Iterable[str], *, seed: int) -> Judge:
+def open_judge(settings: ModelSettings, languages: Iterable[str], *, seed: int, say: Say = unheard) -> Judge:
     """Raises `PromptError`. Without an endpoint: the offline one."""
     words = refusals(languages)
     if settings.endpoint is None:
@@ -53,6 +54,7 @@ def open_judge(settings: ModelSettings, languages: Iterable[str], *, seed: int) 
         {language: rubric(file) for language, file in rubrics.items()},
         form=settings.form,
         seed=seed,
+        say=say,
     )
 
 

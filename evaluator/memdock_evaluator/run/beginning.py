@@ -42,21 +42,26 @@ def held(folder: Folder) -> Iterator[None]:
         yield
 
 
-def begin(folder: Folder, plan: Plan, command: tuple[str, ...]) -> tuple[Manifest, bool]:
-    """The manifest to work under, and whether it goes on: a folder's own where its plan is `plan`, else a new one.
+def earlier(folder: Folder, plan: Plan) -> Manifest | None:
+    """The manifest of the run that the folder holds, if any.
 
     Raises `ManifestError` for a folder of another plan, naming the fields that differ.
     """
     content = folder.read(MANIFEST)
-    if content is not None:
-        manifest = Manifest.from_json(content, place=f"{folder.address}/{MANIFEST}")
-        if found := differences(manifest.plan, plan):
-            listed = "\n  ".join(found)
-            raise ManifestError(
-                f"{folder.address} holds a run of another configuration. It differs in\n  {listed}\n"
-                "Give another --out, or run what that folder was begun with."
-            )
-        return manifest, True
+    if content is None:
+        return None
+    manifest = Manifest.from_json(content, place=f"{folder.address}/{MANIFEST}")
+    if found := differences(manifest.plan, plan):
+        listed = "\n  ".join(found)
+        raise ManifestError(
+            f"{folder.address} holds a run of another configuration. It differs in\n  {listed}\n"
+            "Give another --out, or run what that folder was begun with."
+        )
+    return manifest
+
+
+def begin(folder: Folder, plan: Plan, command: tuple[str, ...]) -> Manifest:
+    """Writes the manifest of a new run."""
     manifest = Manifest(
         run_id=secrets.token_hex(_ID_BYTES),
         started=now(),
@@ -65,7 +70,7 @@ def begin(folder: Folder, plan: Plan, command: tuple[str, ...]) -> tuple[Manifes
         plan=plan,
     )
     folder.write(MANIFEST, manifest.to_json())
-    return manifest, False
+    return manifest
 
 
 def now() -> datetime:

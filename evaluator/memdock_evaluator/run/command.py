@@ -128,7 +128,7 @@ def _settings(context: click.Context, given: dict[str, Any]) -> RunSettings:
         name: given[name]
         for name in (
             *("url", "systems", "baselines", "languages", "dialogues", "zone", "out"),
-            *("k", "ingest_unit", "repeats", "seed", "reference_time", "as_of", "keep"),
+            *("k", "ingest_unit", "repeats", "seed", "reference_time", "as_of", "keep", "trial"),
             *("concurrency", "parallel_questions"),
         )
     }
@@ -175,6 +175,7 @@ def _endpoint(purpose: str, context: click.Context) -> ModelEndpoint | None:
         model=model,
         key=_secret(context, f"{purpose}_key"),
         timeout_s=given["model_timeout"],
+        tries=given["model_tries"],
         concurrency=given["model_concurrency"],
     )
 

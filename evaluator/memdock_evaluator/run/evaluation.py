@@ -12,12 +12,12 @@ from memdock_evaluator.results.folder import Folder
 from memdock_evaluator.results.manifest import Manifest
 from memdock_evaluator.results.parts import Parts
 from memdock_evaluator.results.records import ROWS
-from memdock_evaluator.run.beginning import begin, held, now
+from memdock_evaluator.run.beginning import begin, earlier, held, now
 from memdock_evaluator.run.loop import Loop
 from memdock_evaluator.run.progress import show_progress
 from memdock_evaluator.run.selection import Selection
 from memdock_evaluator.run.settings import RunSettings
-from memdock_evaluator.run.tools import open_tools, plan_of
+from memdock_evaluator.run.tools import open_tools, plan_of, try_models
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -64,13 +64,18 @@ async def evaluate(settings: RunSettings, console: Console) -> RunEnd:
     """
     folder, selection = Folder(settings.out), Selection(settings)
     survey = await asyncio.to_thread(selection.survey)
+    progress = show_progress(console)
     async with AsyncExitStack() as stack:
-        tools = await open_tools(settings, tuple(survey.facts.languages), stack)
-        stack.enter_context(held(folder))  # last, so that a run that cannot begin leaves no folder
-        manifest, goes_on = begin(folder, plan_of(settings, survey.facts, tools), settings.command)
-        progress = show_progress(console)
-        if goes_on:
+        languages = tuple(survey.facts.languages)
+        tools = await open_tools(settings, languages, stack, progress.say)
+        plan = plan_of(settings, survey.facts, tools)
+        found = earlier(folder, plan)
+        if found is not None:
             progress.say(f"going on with the run in {folder.address}")
+        if settings.trial and (found is None or found.finished is None):
+            await try_models(settings, languages, tools)
+        stack.enter_context(held(folder))  # last, so that a run that cannot begin leaves no folder
+        manifest = earlier(folder, plan) or begin(folder, plan, settings.command)
         loop = Loop(
             settings=settings,
             survey=survey,

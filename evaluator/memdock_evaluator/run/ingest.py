@@ -32,6 +32,7 @@ class Ingest:
     progress: Progress
     _sent: dict[str, Turn] = field(default_factory=dict)
     _refused: dict[str, FailedTurn] = field(default_factory=dict)
+    _processed: int = 0
     _requests: int = 0
     _retried: int = 0
     _timings: list[Timing] = field(default_factory=list)
@@ -43,7 +44,7 @@ class Ingest:
             self._sent.update((turn.turn_id, turn) for turn in group)
             for request in requests([self._fitting(group)], limits):
                 await self._send(request)
-            self.progress.advance(Work.TURNS, len(group))
+            self.progress.advance(Work.ACCEPTED, len(group))
         if await self._wait():
             await self._retry()
 
@@ -102,8 +103,8 @@ class Ingest:
 
     async def _wait(self) -> int:
         """The barrier; the number of turns that the system failed at or refused."""
-        flushed = await self.system.flush(self.space_id, timeout_s=self.flush_timeout_s)
-        self._note(Stage.FLUSH, flushed.ms, flushed.result.timing)
+        flushed = await self.system.flush(self.space_id, timeout_s=self.flush_timeout_s, pending=self._tell)
+        self._note(Stage.FLUSH, flushed.ms)
         if not flushed.result.done:
             detail = f"{counted(flushed.result.pending, 'turn')} still pending after {self.flush_timeout_s:g} s"
             raise Fault(Outcome.INFRASTRUCTURE_ERROR, "DEADLINE_EXCEEDED", detail)
@@ -126,5 +127,11 @@ class Ingest:
     async def _failed(self) -> list[TurnRecord]:
         return [turn for turn in await self.system.list_turns(self.space_id) if turn.state is TurnState.FAILED]
 
-    def _note(self, stage: Stage, ms: float, inner: Sequence[StageTiming]) -> None:
+    def _tell(self, pending: int) -> None:
+        """Of the turns that were sent, those that are not pending are processed."""
+        processed = max(self._processed, len(self._sent) - pending)
+        self.progress.advance(Work.PROCESSED, processed - self._processed)
+        self._processed = processed
+
+    def _note(self, stage: Stage, ms: float, inner: Sequence[StageTiming] = ()) -> None:
         self._timings.extend(Stopwatch(unit=self.unit).timings(stage, ms, inner))

@@ -68,7 +68,8 @@ class Loop:
         """Does what is not done; raises `RunStoppedError` where that cannot go on, or what `selection` raises."""
         questions = self.expected.total()
         turns = sum(size.turns for size in self.survey.sizes if size.questions) * len(self.tools.systems)
-        self.progress.expect(Work.TURNS, turns)
+        for work in (Work.ACCEPTED, Work.PROCESSED):
+            self.progress.expect(work, turns)
         for work in (Work.RETRIEVALS, Work.ANSWERS, Work.VERDICTS):
             self.progress.expect(work, questions)
         await for_each(self._units(selection), self._unit, limit=self.settings.concurrency)
@@ -100,7 +101,8 @@ class Loop:
 
     def _skip(self, dialogue: Dialogue, name: str) -> None:
         if name in self.tools.systems:
-            self.progress.advance(Work.TURNS, sum(1 for _ in dialogue.turns))
+            for work in (Work.ACCEPTED, Work.PROCESSED):
+                self.progress.advance(work, sum(1 for _ in dialogue.turns))
         for work in (Work.RETRIEVALS, Work.ANSWERS, Work.VERDICTS):
             self.progress.advance(work, len(dialogue.questions) * self._repeats)
 

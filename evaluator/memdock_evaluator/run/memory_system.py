@@ -24,10 +24,12 @@ from memdock.types import (
 )
 from memdock_evaluator.faults import Breaker, fault_of, may_pass
 from memdock_evaluator.results.rows import Outcome
+from memdock_evaluator.waiting import Say, Waiting, unheard
 
 ResultT = TypeVar("ResultT")
 
 _FIRST_WAIT_S, _LONGEST_WAIT_S = 0.5, 10.0
+_LOOK_EVERY_S = 5.0
 _DEAD_AFTER = 5
 """Calls in a row that failed although each was tried for as long as the patience lasts."""
 
@@ -43,12 +45,16 @@ class Timed(Generic[ResultT]):
 class MemorySystem:
     """Every method raises `faults.Fault`, or `RunStoppedError` where the run cannot go on."""
 
-    def __init__(self, client: AsyncClient, description: Description, *, name: str, patience_s: float) -> None:
+    def __init__(
+        self, client: AsyncClient, description: Description, *, name: str, patience_s: float, say: Say = unheard
+    ) -> None:
+        """`patience_s`: for how long a call is tried. `say`: where it is told that an answer is long in coming."""
         self.name = name
         self.description = description
         self._client = client
         self._patience_s = patience_s
         self._breaker = Breaker(f"memory system {name}", limit=_DEAD_AFTER)
+        self._waiting = Waiting(f"memory system {name}", say)
 
     def declares(self, feature: Feature) -> bool:
         """Whether Describe says that the system can do this, itself or through its adapter."""
@@ -60,15 +66,22 @@ class MemorySystem:
             turns = [replace(turn, time_zone=zone_name(turn.time)) for turn in turns]
         return await self._patiently(lambda: self._client.add_turns(space_id, turns))
 
-    async def flush(self, space_id: str, *, timeout_s: float) -> Timed[Flushed]:
-        """The barrier, in one call after another until it says `done` or `timeout_s` have passed."""
+    async def flush(
+        self, space_id: str, *, timeout_s: float, pending: Callable[[int], None] = lambda _: None
+    ) -> Timed[Flushed]:
+        """The barrier, in one call after another until it says `done` or `timeout_s` have passed.
+
+        `pending` is told after each call how many turns are not done.
+        """
         started = time.perf_counter()
         while True:
             left_s = max(0.0, timeout_s - (time.perf_counter() - started))
-            flushed = await self._patiently(partial(self._client.flush_once, space_id, timeout_s=left_s))
+            once = partial(self._client.flush_once, space_id, timeout_s=min(left_s, _LOOK_EVERY_S))
+            flushed = (await self._patiently(once)).result
+            pending(flushed.pending)
             ms = (time.perf_counter() - started) * 1000
-            if flushed.result.done or ms >= timeout_s * 1000:
-                return Timed(result=flushed.result, ms=ms)
+            if flushed.done or ms >= timeout_s * 1000:
+                return Timed(result=flushed, ms=ms)
 
     async def retrieve(
         self, space_id: str, query: str, *, k: int, reference_time: datetime | None = None
@@ -93,6 +106,10 @@ class MemorySystem:
         return (await self._patiently(lambda: self._client.reset(space_id))).result
 
     async def _patiently(self, call: Callable[[], Awaitable[ResultT]]) -> Timed[ResultT]:
+        with self._waiting.call():
+            return await self._tried(call)
+
+    async def _tried(self, call: Callable[[], Awaitable[ResultT]]) -> Timed[ResultT]:
         gives_up = time.monotonic() + self._patience_s
         wait_s = _FIRST_WAIT_S
         while True:
@@ -103,6 +120,7 @@ class MemorySystem:
                 pause_s = wait_s if failure.retry_after_s is None else failure.retry_after_s
                 if not may_pass(failure) or time.monotonic() + pause_s > gives_up:
                     raise self._given_up(failure) from failure
+                self._waiting.failed(failure.message)
                 await asyncio.sleep(pause_s)
                 wait_s = min(2 * wait_s, _LONGEST_WAIT_S)
             else:

@@ -165,6 +165,12 @@ model_options = _grouped(
     ),
     click.option("--judge-prompt", type=_FILE, help="Your prompt in place of the bundled one."),
     click.option("--rubric", type=_FILE, help="Your rubric in place of the bundled one."),
+    click.option(
+        "--trial/--no-trial",
+        default=True,
+        show_default=True,
+        help="Ask the models a small question first, so that one that cannot work ends the run before it begins.",
+    ),
 )
 
 pace_options = _grouped(
@@ -191,7 +197,16 @@ pace_options = _grouped(
         metavar="SECONDS",
         default=120.0,
         show_default=True,
-        help="Seconds until a model's call is tried again.",
+        help="Seconds for a try of a model's call.",
+    ),
+    click.option(
+        "--model-tries",
+        type=_COUNT,
+        metavar="N",
+        default=4,
+        show_default=True,
+        help="Tries of a model's call: time-outs, lost connections, 408, 409, 425, 429, 5xx and replies that are "
+        "none are tried again.",
     ),
     click.option(
         "--call-timeout",

@@ -13,9 +13,10 @@ _LINE_EVERY_S = 15.0
 
 
 class Work(StrEnum):
-    """What is counted."""
+    """What is counted. Of the turns that a system has accepted, it still works on those that are not processed."""
 
-    TURNS = "turns stored"
+    ACCEPTED = "turns accepted"
+    PROCESSED = "turns processed"
     RETRIEVALS = "questions retrieved"
     ANSWERS = "questions answered"
     VERDICTS = "answers judged"
@@ -53,6 +54,29 @@ class _Rate(TextColumn):
         return Text(f"{task.speed or 0.0:,.1f}/s", style="dim")
 
 
+class _Counts:
+    """What was done of what there is to do; work of which there is none does not show."""
+
+    def __init__(self) -> None:
+        self.total: dict[Work, int] = {}
+        self.done: dict[Work, int] = {}
+
+    def expect(self, work: Work, total: int) -> None:
+        if total:
+            self.total[work], self.done[work] = total, 0
+
+    def add(self, work: Work, done: int) -> bool:
+        """Whether it shows."""
+        if work in self.done:
+            self.done[work] += done
+        return work in self.done
+
+    def note(self, work: Work) -> str:
+        """How many turns wait at the barrier, beside those that do not any more."""
+        waiting = self.done.get(Work.ACCEPTED, 0) - self.done.get(Work.PROCESSED, 0)
+        return f"{waiting} wait" if work is Work.PROCESSED and waiting > 0 else ""
+
+
 class _BarProgress:
     def __init__(self, console: Console) -> None:
         columns = (
@@ -61,17 +85,22 @@ class _BarProgress:
             MofNCompleteColumn(),
             _Rate(),
             TimeRemainingColumn(),
+            TextColumn("{task.fields[note]}"),
         )
         self._bars = Bars(*columns, console=console)
+        self._counts = _Counts()
         self._tasks: dict[Work, TaskID] = {}
 
     def expect(self, work: Work, total: int) -> None:
+        self._counts.expect(work, total)
         if total:
-            self._tasks[work] = self._bars.add_task(work.value, total=total)
+            self._tasks[work] = self._bars.add_task(work.value, total=total, note="")
 
     def advance(self, work: Work, done: int = 1) -> None:
-        if work in self._tasks:
+        if self._counts.add(work, done):
             self._bars.advance(self._tasks[work], done)
+            for each, task in self._tasks.items():
+                self._bars.update(task, note=self._counts.note(each))
 
     def say(self, line: str) -> None:
         self._bars.console.print(line, markup=False, highlight=False, soft_wrap=True)
@@ -87,19 +116,15 @@ class _BarProgress:
 class _LineProgress:
     def __init__(self, console: Console) -> None:
         self._console = console
-        self._total: dict[Work, int] = {}
-        self._done: dict[Work, int] = {}
+        self._counts = _Counts()
         self._started = self._said = time.monotonic()
 
     def expect(self, work: Work, total: int) -> None:
-        if total:
-            self._total[work], self._done[work] = total, 0
+        self._counts.expect(work, total)
 
     def advance(self, work: Work, done: int = 1) -> None:
-        if work in self._total:
-            self._done[work] += done
-            if time.monotonic() - self._said >= _LINE_EVERY_S:
-                self._line()
+        if self._counts.add(work, done) and time.monotonic() - self._said >= _LINE_EVERY_S:
+            self._line()
 
     def say(self, line: str) -> None:
         self._console.print(line, markup=False, highlight=False, soft_wrap=True)
@@ -114,11 +139,12 @@ class _LineProgress:
     def _line(self) -> None:
         self._said = time.monotonic()
         elapsed_s = self._said - self._started
-        shown = (_state(work, self._done[work], total, elapsed_s) for work, total in self._total.items())
-        self.say(f"{elapsed_s:.0f} s: " + "; ".join(shown))
+        self.say(f"{elapsed_s:.0f} s: " + "; ".join(self._state(work, elapsed_s) for work in self._counts.total))
 
-
-def _state(work: Work, done: int, total: int, elapsed_s: float) -> str:
-    rate = done / elapsed_s if elapsed_s > 0 else 0.0
-    left = f", {(total - done) / rate:.0f} s left" if rate > 0 and done < total else ""
-    return f"{done}/{total} {work.value} ({rate:.1f}/s{left})"
+    def _state(self, work: Work, elapsed_s: float) -> str:
+        done, total = self._counts.done[work], self._counts.total[work]
+        rate = done / elapsed_s if elapsed_s > 0 else 0.0
+        left = f"{(total - done) / rate:.0f} s left" if rate > 0 and done < total else ""
+        return (
+            f"{done}/{total} {work.value} ({', '.join(filter(None, (f'{rate:.1f}/s', left, self._counts.note(work))))})"
+        )

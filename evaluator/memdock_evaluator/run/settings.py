@@ -43,7 +43,7 @@ class RunSettings:
 
     `url` and `key` reach the gateway or a lone system; `systems` are names behind it, `baselines` names of
     `baselines.BASELINES`. `concurrency` bounds the dialogues in work, `parallel_questions` the questions of each.
-    `patience_s` is how long a call into a system is tried again while the infrastructure fails. `command` is what the
+    `trial`: the models are asked a small question before anything is stored. `patience_s` is how long a call into a system is tried again while the infrastructure fails. `command` is what the
     manifest quotes, without secrets.
     """
 
@@ -66,6 +66,7 @@ class RunSettings:
     keep: bool = False
     answerer: ModelSettings = field(default_factory=ModelSettings)
     judge: ModelSettings = field(default_factory=ModelSettings)
+    trial: bool = True
     concurrency: int = 4
     parallel_questions: int = 4
     flush_timeout_s: float = 3600.0

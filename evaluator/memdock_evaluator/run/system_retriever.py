@@ -48,7 +48,7 @@ class SystemRetriever:
                 found = self._blame(dialogue, missing, fault)
             done |= found
         else:
-            self.progress.advance(Work.TURNS, sum(1 for _ in dialogue.turns))
+            self._advance_turns(sum(1 for _ in dialogue.turns))
         if all(settled(record.blame) for record in done.values()):
             await self._close()
         return done
@@ -77,8 +77,12 @@ class SystemRetriever:
         held = {turn.turn_id for turn in turns if turn.state in (TurnState.SEARCHABLE, TurnState.NO_MEMORY)}
         wanted = {turn.turn_id for turn in dialogue.turns} - failed
         if wanted <= held:
-            self.progress.advance(Work.TURNS, len(wanted | failed))
+            self._advance_turns(len(wanted | failed))
         return wanted <= held
+
+    def _advance_turns(self, count: int) -> None:
+        for work in (Work.ACCEPTED, Work.PROCESSED):
+            self.progress.advance(work, count)
 
     async def _fill(self, dialogue: Dialogue) -> None:
         ingest = await self._emptied()

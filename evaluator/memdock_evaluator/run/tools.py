@@ -17,6 +17,8 @@ from memdock_evaluator.faults import RunStoppedError
 from memdock_evaluator.results.manifest import DataFacts, Plan, SystemFacts
 from memdock_evaluator.run.memory_system import MemorySystem
 from memdock_evaluator.run.settings import RunSettings, SettingsError
+from memdock_evaluator.run.trial import try_answerer, try_judge
+from memdock_evaluator.waiting import Say
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -30,23 +32,31 @@ class Tools:
     judge: Judge
 
 
-async def open_tools(settings: RunSettings, languages: tuple[str, ...], stack: AsyncExitStack) -> Tools:
-    """Opens everything; `stack` closes it.
+async def open_tools(settings: RunSettings, languages: tuple[str, ...], stack: AsyncExitStack, say: Say) -> Tools:
+    """Opens everything; `stack` closes it. `say` is told where an answer is long in coming.
 
     Raises `SettingsError` or `PromptError` for what cannot be meant, `RunStoppedError` for a system that is not there.
     """
     _check(settings)
-    answerer = open_answerer(settings.answerer, languages, seed=settings.seed)
+    answerer = open_answerer(settings.answerer, languages, seed=settings.seed, say=say)
     stack.push_async_callback(answerer.close)
-    judge = open_judge(settings.judge, languages, seed=settings.seed)
+    judge = open_judge(settings.judge, languages, seed=settings.seed, say=say)
     stack.push_async_callback(judge.close)
     return Tools(
-        systems={name: await _connect(name, settings, stack) for name in settings.systems},
+        systems={name: await _connect(name, settings, stack, say) for name in settings.systems},
         baselines={BASELINES[name].system: BASELINES[name] for name in settings.baselines},
         answerer=answerer,
         refusing=RefusingAnswerer(refusals(languages)),
         judge=judge,
     )
+
+
+async def try_models(settings: RunSettings, languages: tuple[str, ...], tools: Tools) -> None:
+    """Asks each model endpoint a small question; raises `RunStoppedError` for one that would fail the run."""
+    if settings.answerer.endpoint is not None:
+        await try_answerer(tools.answerer, settings.answerer.endpoint, languages[0])
+    if settings.judge.endpoint is not None:
+        await try_judge(tools.judge, settings.judge.endpoint, languages[0])
 
 
 def plan_of(settings: RunSettings, data: DataFacts, tools: Tools) -> Plan:
@@ -79,15 +89,15 @@ def _check(settings: RunSettings) -> None:
             raise SettingsError(f"there is no baseline {name!r}: name one of {', '.join(BASELINES)}")
 
 
-async def _connect(name: str, settings: RunSettings, stack: AsyncExitStack) -> MemorySystem:
+async def _connect(name: str, settings: RunSettings, stack: AsyncExitStack, say: Say) -> MemorySystem:
     try:
         connected = connect_async(settings.url, system=name, key=settings.key, timeout_s=settings.call_timeout_s)
     except ValueError as error:
         raise SettingsError(str(error)) from error
-    return await _described(await stack.enter_async_context(connected), name, settings)
+    return await _described(await stack.enter_async_context(connected), name, settings, say)
 
 
-async def _described(client: AsyncClient, name: str, settings: RunSettings) -> MemorySystem:
+async def _described(client: AsyncClient, name: str, settings: RunSettings, say: Say) -> MemorySystem:
     """Asks a system what it is, and refuses what the run would ask of it in vain."""
     try:
         description = await client.describe()
@@ -99,7 +109,7 @@ async def _described(client: AsyncClient, name: str, settings: RunSettings) -> M
         raise RunStoppedError(
             f"memory system {name} at {settings.url} cannot be used: {failure.message} ({failure.reason})"
         ) from failure
-    system = MemorySystem(client, description, name=name, patience_s=settings.patience_s)
+    system = MemorySystem(client, description, name=name, patience_s=settings.patience_s, say=say)
     if settings.k > description.limits.max_top_k:
         raise SettingsError(f"{name} gives at most {description.limits.max_top_k} memories: --k {settings.k} is more")
     if settings.reference_time and not system.declares(Feature.REFERENCE_TIME):

@@ -7,6 +7,7 @@ from datetime import UTC, datetime
 import pytest
 from aiohttp import web
 
+from memdock_evaluator import waiting
 from memdock_evaluator.answer import models
 from memdock_evaluator.answer.answerer import Answer, Asked
 from memdock_evaluator.answer.endpoint import ModelEndpoint, ModelSettings
@@ -136,6 +137,18 @@ async def test_an_endpoint_that_never_answers(server: ModelServer) -> None:
     found = await fault(server, timeout_s=0.1)
     assert (found.outcome, found.reason) == (Outcome.INFRASTRUCTURE_ERROR, "PROVIDER_TIMEOUT")
     assert "did not answer within 0.1 s" in found.detail
+
+
+async def test_an_endpoint_that_does_not_answer_is_told_while_one_waits(
+    server: ModelServer, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(waiting, "SILENT_S", 0.02)
+    server.faults = ["hang"]
+    lines: list[str] = []
+    model = ChatModel(endpoint(server, timeout_s=0.5), lines.append)
+    assert (await model.complete("hello", seed=0)).text == "ok"
+    await model.close()
+    assert lines[0] == f"the answer model test-model at {server.url[7:-3]} has not answered for 0 s"
 
 
 async def test_an_endpoint_that_is_not_there(server: ModelServer) -> None:

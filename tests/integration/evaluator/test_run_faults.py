@@ -1,6 +1,7 @@
 """What goes wrong in a memory system or on the way to it: told apart, counted, told to the user, never swallowed."""
 
 import asyncio
+import re
 from pathlib import Path
 from typing import Any
 
@@ -181,6 +182,8 @@ async def test_a_barrier_that_never_opens_is_no_fault_of_the_questions(tmp_path:
         toy.gate.set()
         assert {row.reason for row in rows(out)} == {"DEADLINE_EXCEEDED"}
         assert "8 turns still pending after 0.3 s" in said
+        assert "8/8 turns accepted" in said
+        assert re.search(r"0/8 turns processed \(0\.0/s, 8 wait\)", said)
         assert not end.complete
         end, _ = await ran(settings(data, out, url=url, systems=("toy",)))
     assert end.complete

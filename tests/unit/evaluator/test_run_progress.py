@@ -13,10 +13,10 @@ def shown(*, terminal: bool) -> str:
     said = io.StringIO()
     shows = show_progress(Console(file=said, force_terminal=terminal, width=120))
     with shows:
-        shows.expect(Work.TURNS, 0)
+        shows.expect(Work.ACCEPTED, 0)
         shows.expect(Work.ANSWERS, 40)
         shows.advance(Work.ANSWERS, 10)
-        shows.advance(Work.TURNS, 5)
+        shows.advance(Work.ACCEPTED, 5)
         shows.say("toy: something [odd] happened")
         shows.advance(Work.ANSWERS, 20)
     return said.getvalue()
@@ -28,7 +28,7 @@ def test_bars_on_a_terminal() -> None:
     assert "30/40" in text
     assert "/s" in text
     assert "toy: something [odd] happened" in text
-    assert "turns stored" not in text, "there is nothing to store"
+    assert "turns accepted" not in text, "there is nothing to store"
 
 
 def test_lines_elsewhere(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -43,3 +43,22 @@ def test_lines_elsewhere(monkeypatch: pytest.MonkeyPatch) -> None:
 def test_lines_are_few(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(progress, "_LINE_EVERY_S", 3600.0)
     assert len(shown(terminal=False).splitlines()) == 2
+
+
+def stored(*, terminal: bool) -> str:
+    said = io.StringIO()
+    shows = show_progress(Console(file=said, force_terminal=terminal, width=120))
+    with shows:
+        for work in (Work.ACCEPTED, Work.PROCESSED):
+            shows.expect(work, 40)
+        shows.advance(Work.ACCEPTED, 30)
+        shows.advance(Work.PROCESSED, 12)
+    return said.getvalue()
+
+
+@pytest.mark.parametrize("terminal", [True, False])
+def test_turns_that_wait_at_the_barrier_are_counted(terminal: bool) -> None:
+    text = stored(terminal=terminal)
+    assert "turns accepted" in text
+    assert "turns processed" in text
+    assert "18 wait" in text
