@@ -41,7 +41,7 @@ async def typed(folder: Path, *command: str) -> subprocess.CompletedProcess[str]
 async def test_a_system_is_served_and_spoken_to_as_the_readme_says(tmp_path: Path) -> None:
     if shutil.which("curl") is None:
         pytest.skip("needs curl, as the README does")
-    ports = {"7460": str(free_port()), "7461": str(free_port())}
+    ports = {"7470": str(free_port()), "7471": str(free_port())}
     served, asked = snippets("python", ports)
     (shell,) = snippets("sh", ports)
     (tmp_path / "words.py").write_text(served)
@@ -49,7 +49,7 @@ async def test_a_system_is_served_and_spoken_to_as_the_readme_says(tmp_path: Pat
     with (tmp_path / "log").open("wb") as log:
         server = subprocess.Popen([sys.executable, "words.py"], cwd=tmp_path, stderr=log)  # noqa: ASYNC220
     try:
-        async with asyncio.timeout(30), connect_async(f"grpc://127.0.0.1:{ports['7460']}") as client:
+        async with asyncio.timeout(30), connect_async(f"grpc://127.0.0.1:{ports['7470']}") as client:
             await until_it_answers(client, server)
         python = await typed(tmp_path, sys.executable, "asked.py")
         assert python.stdout.splitlines() == [
