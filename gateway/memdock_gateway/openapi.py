@@ -46,6 +46,7 @@ _PROBLEM: Schema = {
         "reason": _open(sorted(REASONS), "string"),
         "request_id": {"type": "string"},
         "retry_after_s": {"type": "number", "description": "When a later try may succeed. Absent: no such promise."},
+        "retried": {"type": "boolean", "description": "True: the gateway has tried again already; do not. Absent: no."},
         "errors": {
             "type": "array",
             "maxItems": 16,

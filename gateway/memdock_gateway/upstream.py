@@ -58,6 +58,7 @@ class Upstream:
             except MemdockError as problem:
                 pause = pause_s(problem, exchange.retries, onward.left_s())
                 if pause is None:
+                    problem.retried = problem.retried or exchange.retries > 0
                     raise self._told(problem, onward.deadline != call.deadline) from None
             finally:
                 exchange.upstream_s += time.perf_counter() - sent_s

@@ -5,7 +5,7 @@ comes from a proxy or a stranger: it is named by its status alone, and no word o
 """
 
 import math
-from collections.abc import Iterable, Mapping
+from collections.abc import Collection, Iterable, Mapping
 from typing import Any
 
 import orjson
@@ -19,6 +19,8 @@ from memdock.wire import not_of_the_protocol
 
 DOMAIN = "memdock.dev"
 DETAILS_KEY = "grpc-status-details-bin"
+RETRIED_TRAILER = ("grpc-retry-pushback-ms", "-1")
+"""Of an error that was tried again already: gRPC's own word for "do not retry" (gRFC A6)."""
 PROBLEM_TYPE = "application/problem+json"
 
 _CLASSES_BY_CODE: dict[int, type[MemdockError]] = {
@@ -105,6 +107,20 @@ def status_bytes(error: MemdockError) -> bytes:
     return bytes(status.SerializeToString())
 
 
+def error_trailers(error: MemdockError) -> list[tuple[str, str | bytes]]:
+    """The error as gRPC's trailers."""
+    trailers: list[tuple[str, str | bytes]] = [(DETAILS_KEY, status_bytes(error))]
+    return [*trailers, RETRIED_TRAILER] if error.retried else trailers
+
+
+def error_from_trailers(code: int, trailers: Collection[tuple[str, Any]], name: str) -> MemdockError:
+    """The error behind a gRPC code and its trailers; `name` is what was called, for the message."""
+    details = next((value for key, value in trailers if key == DETAILS_KEY), None)
+    found = error_from_status(code, details, name)
+    found.retried = RETRIED_TRAILER in trailers
+    return found
+
+
 def error_from_status(code: int, details: bytes | None, name: str) -> MemdockError:
     """The error behind a gRPC code and its `grpc-status-details-bin`; `name` is what was called, for the message."""
     try:
@@ -115,7 +131,10 @@ def error_from_status(code: int, details: bytes | None, name: str) -> MemdockErr
 
 
 def problem(error: MemdockError, request_id: str) -> bytes:
-    """The error as a problem document. `retry_after_s` is the header `Retry-After` without its rounding."""
+    """The error as a problem document.
+
+    `retry_after_s` is the header `Retry-After` without its rounding; `retried` is there only where it is true.
+    """
     document: dict[str, Any] = {
         "type": "about:blank",
         "title": _TITLES[error.http_status],
@@ -127,6 +146,8 @@ def problem(error: MemdockError, request_id: str) -> bytes:
     }
     if error.retry_after_s is not None:
         document["retry_after_s"] = error.retry_after_s
+    if error.retried:
+        document["retried"] = True
     return orjson.dumps(document)
 
 
@@ -177,7 +198,9 @@ def _from_problem(status: int, headers: Mapping[str, str], document: Any) -> Mem
         raise TypeError
     fields = [FieldError(str(item["field"]), str(item["description"])) for item in document.get("errors", ())]
     fallback = _CLASSES_BY_CODE[_CODES_BY_STATUS[status]]
-    return _marked(reason, fallback, detail, fields, None if retry_after_s is None else float(retry_after_s))
+    found = _marked(reason, fallback, detail, fields, None if retry_after_s is None else float(retry_after_s))
+    found.retried = document.get("retried") is True
+    return found
 
 
 def _marked(

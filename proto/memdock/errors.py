@@ -41,7 +41,8 @@ class MemdockError(Exception):
     """An error of the protocol.
 
     `reason` is a word of `REASONS`; `message` a sentence for people that names what to do and holds no text of a turn,
-    cut to 512 bytes; `fields` at most 16; `retry_after_s` where a later try may succeed.
+    cut to 512 bytes; `fields` at most 16; `retry_after_s` where a later try may succeed; `retried` is set where somebody
+    on the way, such as a gateway, has tried again already: to do so too would multiply the calls.
     """
 
     code: int = 13
@@ -59,6 +60,7 @@ class MemdockError(Exception):
         self.message = cut(message, MAX_MESSAGE_BYTES)
         self.fields = tuple(fields[:MAX_FIELDS])
         self.retry_after_s = retry_after_s
+        self.retried = False
         super().__init__(f"{reason}: {self.message}")
 
 

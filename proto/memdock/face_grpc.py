@@ -15,7 +15,7 @@ import grpc
 import grpc.aio
 
 from memdock.check import check
-from memdock.error_wire import DETAILS_KEY, status_bytes
+from memdock.error_wire import error_trailers
 from memdock.errors import MemdockError
 from memdock.face import (
     CANCELLED,
@@ -171,4 +171,4 @@ def _add_reflection(server: grpc.aio.Server) -> None:
 def _refuse(context: Context, error: MemdockError, call: Call) -> None:
     context.set_code(_CODES[error.code])
     context.set_details(error.message)
-    context.set_trailing_metadata(((DETAILS_KEY, status_bytes(error)), ("x-request-id", call.request_id)))
+    context.set_trailing_metadata((*error_trailers(error), ("x-request-id", call.request_id)))

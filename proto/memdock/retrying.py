@@ -21,6 +21,9 @@ Sleep = Callable[[float], Awaitable[None]]
 class Retrying:
     """Retries UNAVAILABLE, and any error that says when to come back, at most three times and within the deadline.
 
+    Never what was tried again already on the way (`retried`): layers that all retry would multiply the calls just when
+    there are too many (Beyer et al., "Site Reliability Engineering", chapter 21).
+
     The delay is full jitter (uniform between 0 and a bound that doubles from 0.1 to 2 s; Brooker, "Exponential backoff
     and jitter", 2015), after the time that the error asked for.
     """
@@ -59,7 +62,7 @@ def as_one_erasure(request: Any) -> Any:
 
 def retry_delay_s(error: MemdockError, attempt: int) -> float | None:
     """Seconds until the attempt after `attempt` (from 0); `None`: trying again does not help."""
-    if not isinstance(error, UnavailableError) and error.retry_after_s is None:
+    if error.retried or (not isinstance(error, UnavailableError) and error.retry_after_s is None):
         return None
     bound_s = min(MAX_DELAY_S, FIRST_DELAY_S * 2**attempt)
     return (error.retry_after_s or 0.0) + random.uniform(0.0, bound_s)  # noqa: S311  not a secret

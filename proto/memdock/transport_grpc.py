@@ -12,7 +12,7 @@ from urllib.parse import urlsplit
 import grpc
 import grpc.aio
 
-from memdock.error_wire import DETAILS_KEY, error_from_status
+from memdock.error_wire import error_from_trailers
 from memdock.errors import MemdockError
 from memdock.health import CHECK_PATH, SERVING
 from memdock.service import METHODS, Call, Method
@@ -77,8 +77,7 @@ class GrpcTransport:
     def _error(self, error: Any) -> MemdockError:
         if _is_own_limit(error):
             return not_of_the_protocol(f"{self._endpoint.label} sends more than {MAX_ANSWER_BYTES} bytes")
-        details = next((value for key, value in error.trailing_metadata() or () if key == DETAILS_KEY), None)
-        return error_from_status(error.code().value[0], details, self._endpoint.label)
+        return error_from_trailers(error.code().value[0], tuple(error.trailing_metadata() or ()), self._endpoint.label)
 
 
 class LoopChannel:

@@ -76,6 +76,15 @@ async def test_unavailable_twice_then_fine_is_one_answer(tmp_path: Path, scheme:
 
 
 @pytest.mark.parametrize("scheme", SCHEMES)
+@pytest.mark.parametrize("reason", ["STORE_UNREACHABLE", "IN_PROGRESS"])
+async def test_a_client_does_not_multiply_the_tries(tmp_path: Path, scheme: str, reason: str) -> None:
+    service = ScriptedService(failing(*[reason] * 99, retry_after_s=0.01))
+    async with over(tmp_path, scheme, service) as gateway, gateway.client(scheme, "rag") as client:
+        problem = await refused(client.add_turns("s", [TURN]))
+    assert (problem.reason, problem.retried, len(service.seen)) == (reason, True, 4)
+
+
+@pytest.mark.parametrize("scheme", SCHEMES)
 async def test_what_a_repeat_cannot_mend_is_asked_once_and_told(tmp_path: Path, scheme: str) -> None:
     service = ScriptedService()
     async with over(tmp_path, scheme, service) as gateway, single_tries(gateway, scheme) as client:

@@ -66,6 +66,15 @@ async def test_what_cannot_help_is_not_tried_again(reason: str) -> None:
     assert clock.slept_s == []
 
 
+async def test_what_was_tried_again_on_the_way_is_not_tried_again_here() -> None:
+    told = error("ADAPTER_UNREACHABLE", "away", retry_after_s=1.0)
+    told.retried = True
+    service, clock = Failing(told), Clock()
+    with pytest.raises(MemdockError):
+        await attempt(service, clock)
+    assert service.calls == 1
+
+
 @pytest.mark.parametrize("reason", ["QUEUE_FULL", "IN_PROGRESS", "DRAINING"])
 async def test_it_comes_back_when_it_was_told_to(reason: str) -> None:
     service, clock = Failing(error(reason, "later", retry_after_s=1.5)), Clock()

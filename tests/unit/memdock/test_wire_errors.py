@@ -12,6 +12,8 @@ from memdock.error_wire import (
     PROBLEM_TYPE,
     error_from_problem,
     error_from_status,
+    error_from_trailers,
+    error_trailers,
     problem,
     problem_headers,
     status_bytes,
@@ -37,6 +39,17 @@ def test_every_reason_goes_over_both_wires(reason: str) -> None:
     assert facts(error_from_status(sent.code, status_bytes(sent), NAME)) == facts(sent)
     received = error_from_problem(sent.http_status, PROBLEM, problem(sent, "r1"), NAME)
     assert facts(received) == facts(sent)
+
+
+@pytest.mark.parametrize("retried", [False, True])
+def test_that_it_was_tried_again_goes_over_both_wires(retried: bool) -> None:
+    sent = full("STORE_UNREACHABLE")
+    sent.retried = retried
+    trailers = [*error_trailers(sent), ("x-request-id", "r1")]
+    assert (("grpc-retry-pushback-ms", "-1") in trailers) is retried
+    assert facts(error_from_trailers(sent.code, trailers, NAME)) == facts(sent)
+    assert error_from_trailers(sent.code, trailers, NAME).retried is retried
+    assert error_from_problem(503, PROBLEM, problem(sent, "r1"), NAME).retried is retried
 
 
 def test_a_problem_has_the_members_of_the_protocol() -> None:
