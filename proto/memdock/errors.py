@@ -41,8 +41,8 @@ class MemdockError(Exception):
     """An error of the protocol.
 
     `reason` is a word of `REASONS`; `message` a sentence for people that names what to do and holds no text of a turn,
-    cut to 512 bytes; `fields` at most 16; `retry_after_s` where a later try may succeed; `retried` is set where somebody
-    on the way, such as a gateway, has tried again already: to do so too would multiply the calls.
+    cut to 512 bytes; `fields` at most 16; `retry_after_s` where a later try may succeed; `retried` is set where
+    somebody on the way, such as a gateway, has tried again already: to do so too would multiply the calls.
     """
 
     code: int = 13
