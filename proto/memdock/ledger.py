@@ -223,9 +223,10 @@ class Ledger(Protocol):
         """Writes down the intent and does the ledger's own part of it at once.
 
         Forget: the held turns of `resolve` become FORGOTTEN and lose their content, error and memory ids. Reset: all
-        turns, tombstones, usage, open Forgets and kept Forget answers of the space are gone; answers of earlier Resets
-        are kept, so that a late repeat does not take newer turns. `request_id` not empty and known in the space:
-        nothing is begun; the open intent, the kept answer, or (other `kind` or `fingerprint`) a mismatch comes back.
+        turns, tombstones, usage, open Forgets and kept Forget answers of the space are gone; answers of Resets that
+        have a request id are kept for good (a row of ids and counts each), so that a late repeat does not take newer
+        turns. `request_id` not empty and known in the space: nothing is begun; the open intent, the kept answer, or
+        (other `kind` or `fingerprint`) a mismatch comes back.
         """
 
     async def open_erasures(self, space: str) -> Sequence[Intent]:

@@ -23,15 +23,14 @@ from memdock.usage import Meter
 _FIRST_PAUSE_S = 0.2
 _LONGEST_PAUSE_S = 60.0
 _RETRY_AFTER_S = 1.0
-_OVERTAKEN = (
-    "the erasure ended meanwhile, or a Reset took its place: send the same request again to learn what is left to erase"
-)
 
 
 def in_progress(why: str) -> AbortedError:
-    """The answer when the caller cannot wait for the end."""
-    message = f"{why}; the erasure is written down and goes on: send the same request again to learn how it ended"
-    return AbortedError("IN_PROGRESS", message, retry_after_s=_RETRY_AFTER_S)
+    """The answer of a Forget or Reset whose end cannot be told now; `why` stands last, since it may be long."""
+    again = (
+        "send the same request again, with its request_id, to learn how the erasure ended; without one it is another"
+    )
+    return AbortedError("IN_PROGRESS", f"{again}: {why}", retry_after_s=_RETRY_AFTER_S)
 
 
 @dataclass(slots=True, kw_only=True)
@@ -142,7 +141,7 @@ class Erasing:
                 async with space.lock:
                     if await self._is_open(running.intent):
                         return await self._attempt(running.intent)
-                running.fail(AbortedError("IN_PROGRESS", _OVERTAKEN, retry_after_s=_RETRY_AFTER_S))
+                running.fail(in_progress("it ended meanwhile, or a Reset took its place"))
                 break
             except BaseException as fault:
                 if must_end(fault):
@@ -152,10 +151,10 @@ class Erasing:
                     await self._give_up(running, fault)
                     break
                 error = error_of(fault)
-                running.fail(in_progress(f"the last attempt ended with {error.reason} ({error.message})"))
+                running.fail(in_progress(f"it goes on after {error.reason} ({error.message})"))
             await self._background.pause(pause_s)
             if self._background.stopping.is_set():
-                running.fail(in_progress("the server is ending"))
+                running.fail(in_progress("the server is ending, and goes on with it after its next start"))
                 break
         return None
 

@@ -74,4 +74,4 @@ async def _answer(attempt: asyncio.Future[bytes], call: Call) -> bytes:
         async with asyncio.timeout(None if left_s is None else left_s * DEADLINE_SHARE):
             return await asyncio.shield(attempt)
     except TimeoutError:
-        raise in_progress("work in flight is still waited for") from None
+        raise in_progress("it goes on when the work in flight has ended") from None

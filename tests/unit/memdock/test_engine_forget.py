@@ -182,7 +182,8 @@ async def test_a_passing_fault_goes_on_until_it_is_done(tmp_path: Path) -> None:
             await client.forget(SPACE, turn_ids=["a"], request_id="r")
         assert problem.value.reason == "IN_PROGRESS"
         assert problem.value.retry_after_s
-        assert "STORE_UNREACHABLE" in problem.value.message
+        assert problem.value.message.endswith("it goes on after STORE_UNREACHABLE (the store is away)")
+        assert problem.value.message.count("request_id") == problem.value.message.count("again") == 1
         assert await found(client) == {"b"}
         system.erase_fault = None
         assert (await client.forget(SPACE, turn_ids=["a"], request_id="r")).erased_turn_ids == ("a",)

@@ -118,6 +118,7 @@ async def test_a_near_deadline_is_told_and_the_reset_goes_on(tmp_path: Path) -> 
             await client.reset(SPACE, request_id="r")
         assert 0.4 < time.monotonic() - started < 2.0
         assert (problem.value.reason, problem.value.retry_after_s) == ("IN_PROGRESS", 1.0)
+        assert problem.value.message.startswith("send the same request again, with its request_id, to learn how")
         await client.add_turns(SPACE, turns("new"))
         assert await reason_of(client.reset(SPACE, request_id="r")) == "IN_PROGRESS"
         system.gate.set()

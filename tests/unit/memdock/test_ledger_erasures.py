@@ -1,8 +1,10 @@
 """The SQLite ledger's part of Forget and Reset."""
 
+import sqlite3
 from collections.abc import AsyncIterator
 from pathlib import Path
 
+import pytest
 import pytest_asyncio
 
 from memdock.ledger import Begun, Counts, ErasureKind, Intent, Resolution, Settled
@@ -164,6 +166,28 @@ async def test_a_late_repeat_of_a_reset_takes_no_newer_turns(ledger: SqliteLedge
     await ledger.admit(SPACE, [turn("new")])
     assert await begin(ledger, ErasureKind.RESET, request_id="r1") == Begun(answer=b"r1")
     assert await states(ledger) == {"new": TurnState.PENDING}
+
+
+@pytest.mark.parametrize("request_id", ["", "r1"])
+async def test_a_reset_leaves_its_request_id_and_answer_and_nothing_else(
+    ledger: SqliteLedger, tmp_path: Path, request_id: str
+) -> None:
+    begun = await begin(ledger, ErasureKind.FORGET, Selection(turn_ids=("a",)), request_id="f")
+    assert begun.intent is not None
+    await ledger.finish_erasure(begun.intent, answer=b"forgotten")
+    begun = await begin(ledger, ErasureKind.RESET, request_id=request_id)
+    assert begun.intent is not None
+    await ledger.finish_erasure(begun.intent, answer=b"done")
+    await ledger.close()
+    connection = sqlite3.connect(tmp_path / "ledger.db")
+    left = [
+        row
+        for table in ("turns", "usage", "erasures")
+        for row in connection.execute(f"SELECT * FROM {table} WHERE space = ?", (SPACE,))
+    ]
+    connection.close()
+    kept = (SPACE, "RESET", "r1", b"f", None, b"done")
+    assert [row[1:] for row in left] == ([kept] if request_id else [])
 
 
 async def test_an_abandoned_forget_leaves_tombstones_and_frees_its_request_id(ledger: SqliteLedger) -> None:
