@@ -95,6 +95,8 @@ def _system_address(address: str) -> str:
 
 
 def _split(address: str) -> SplitResult | None:
+    if not address.isprintable() or " " in address:  # urlsplit leaves such characters out and says nothing
+        return None
     try:
         parts = urlsplit(address)
         _ = parts.port

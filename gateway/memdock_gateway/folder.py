@@ -1,13 +1,16 @@
 """A folder with everything that a gateway needs, written once; and its space key's rotation."""
 
-import os
+import sys
 from collections.abc import Sequence
 from datetime import datetime
 from pathlib import Path
 
+import yaml
+
 from memdock.key_document import check_bindings
 from memdock.key_file import editing
 from memdock.keys import ANY, create_key
+from memdock.whole_file import write_whole
 from memdock_gateway.config import Config, ConfigError
 from memdock_gateway.config_file import config_of
 from memdock_gateway.space_key import SpaceKeyError, new_space_key, read_space_keys, write_space_keys
@@ -74,15 +77,16 @@ def create_folder(folder: Path, *, tenant: str, systems: Sequence[tuple[str, str
     write_space_keys(folder / SPACE_KEYS_NAME, {1: space_key})
     with editing(folder / KEYS_NAME) as file:
         file.keys[key.key_id] = key
-    _write_private(folder / FIRST_KEY_NAME, credential + "\n")
-    (folder / CONFIG_NAME).write_text(
+    write_whole(folder / FIRST_KEY_NAME, credential + "\n", private=True)
+    write_whole(
+        folder / CONFIG_NAME,
         _CONFIG.format(
             name=CONFIG_NAME,
             keys=KEYS_NAME,
             space_keys=SPACE_KEYS_NAME,
             fingerprint=space_key.fingerprint,
-            systems="".join(_SYSTEM.format(name=name, address=address) for name, address in systems),
-        )
+            systems="".join(_SYSTEM.format(name=_plain(name), address=_plain(address)) for name, address in systems),
+        ),
     )
 
 
@@ -100,6 +104,6 @@ def rotate_space_key(config: Config) -> tuple[int, str]:
     return version, key.fingerprint
 
 
-def _write_private(path: Path, text: str) -> None:
-    with os.fdopen(os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600), "w") as file:
-        file.write(text)
+def _plain(text: str) -> str:
+    """The text as YAML: in quotes where YAML would take it for something else."""
+    return yaml.safe_dump(text, width=sys.maxsize).removesuffix("...\n").strip()

@@ -9,8 +9,6 @@ from prometheus_client.registry import Collector
 from memdock_gateway.exchange import Exchange
 from memdock_gateway.lanes import Lane
 
-CONTENT_TYPE = "text/plain; version=0.0.4; charset=utf-8"
-
 _SECONDS = (0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30, 60)
 _OWN_SECONDS = (0.0001, 0.00025, 0.0005, 0.001, 0.0025, 0.005, 0.01, 0.05, 0.25)
 

@@ -3,8 +3,6 @@
 import asyncio
 import contextlib
 import json
-import os
-import signal
 from collections.abc import Mapping
 from importlib.metadata import version
 from pathlib import Path
@@ -17,6 +15,8 @@ from memdock.face_grpc import grpc_server
 from memdock.face_http import HttpFace
 from memdock.http_server import HttpServer
 from memdock.log import log_fault
+from memdock.signals import told_to_end
+from memdock.whole_file import write_whole
 from memdock_gateway.app import http_app
 from memdock_gateway.assembly import Parts, assemble, tls_files
 from memdock_gateway.callers import KeyFileCallers
@@ -87,13 +87,10 @@ async def serve(config: Config, port_file: Path | None) -> None:
 
     `port_file` gets `{"grpc": port, "http": port}` once calls are taken.
     """
-    ending = asyncio.Event()
-    loop = asyncio.get_running_loop()
-    for number in (signal.SIGTERM, signal.SIGINT):
-        loop.add_signal_handler(number, _end, ending)
+    ending = told_to_end()
     async with Gateway(config) as gateway:
         if port_file is not None:
-            _write_whole(port_file, json.dumps(gateway.ports))
+            write_whole(port_file, json.dumps(gateway.ports))
         await ending.wait()
 
 
@@ -115,15 +112,3 @@ async def _keep_reloading(callers: KeyFileCallers) -> None:
             callers.reload()
         except Exception as fault:  # noqa: BLE001  a key that is revoked must end, whatever one reading comes to
             log_fault("keys_not_reloaded", fault)
-
-
-def _end(ending: asyncio.Event) -> None:
-    if ending.is_set():
-        os._exit(1)
-    ending.set()
-
-
-def _write_whole(path: Path, text: str) -> None:
-    partial = path.with_name(f".{path.name}.{os.getpid()}")
-    partial.write_text(text)
-    partial.replace(path)

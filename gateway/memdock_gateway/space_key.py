@@ -8,7 +8,6 @@ fingerprint of each version, so that a lost or exchanged key stops the start ins
 import base64
 import hashlib
 import hmac
-import os
 import secrets
 from collections.abc import Mapping
 from dataclasses import dataclass, field
@@ -17,6 +16,8 @@ from pathlib import Path
 from typing import Any
 
 import yaml
+
+from memdock.whole_file import write_whole
 
 SECRET_BYTES = 32
 CACHED_NAMES = 65_536
@@ -75,14 +76,7 @@ def write_space_keys(path: Path, keys: Mapping[int, SpaceKey]) -> None:
         {"version": key.version, "secret": base64.b64encode(key.secret).decode()}
         for key in sorted(keys.values(), key=lambda key: key.version)
     ]
-    text = _HEADING + yaml.safe_dump({"keys": entries}, sort_keys=False)
-    aside = path.with_name(f".{path.name}.{os.getpid()}")
-    descriptor = os.open(aside, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
-    with os.fdopen(descriptor, "w") as file:
-        file.write(text)
-        file.flush()
-        os.fsync(descriptor)
-    os.replace(aside, path)
+    write_whole(path, _HEADING + yaml.safe_dump({"keys": entries}, sort_keys=False), private=True)
 
 
 def read_space_keys(path: Path) -> dict[int, SpaceKey]:

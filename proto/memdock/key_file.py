@@ -3,13 +3,13 @@
 import fcntl
 import json
 import os
-import secrets
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 
 from memdock.key_document import parse_keys, render_keys
 from memdock.keys import Key
+from memdock.whole_file import write_whole
 
 
 class KeyFileError(ValueError):
@@ -50,7 +50,7 @@ def editing(path: Path) -> Iterator["KeyFile"]:
         fcntl.flock(folder, fcntl.LOCK_EX)
         file = KeyFile(read_keys(path) if path.exists() else ())
         yield file
-        _replace(path, render_keys(file.keys.values()), folder)
+        write_whole(path, render_keys(file.keys.values()), private=True)
     except OSError as problem:
         raise KeyFileError(f"{path}: cannot be written: {problem.strerror}") from None
     finally:
@@ -69,18 +69,3 @@ class KeyFile:
             known = ", ".join(self.keys) or "none"
             raise KeyFileError(f"there is no key {key_id!r}; the file has: {known}")
         return self.keys[key_id]
-
-
-def _replace(path: Path, text: str, folder: int) -> None:
-    """Writes the file whole, with mode 0600, so that no reader and no crash ever sees a part of it."""
-    partial = path.with_name(f".{path.name}.{secrets.token_hex(4)}")
-    file = os.open(partial, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
-    try:
-        with os.fdopen(file, "w", encoding="utf-8") as stream:
-            stream.write(text)
-            stream.flush()
-            os.fsync(stream.fileno())
-        partial.replace(path)
-        os.fsync(folder)
-    finally:
-        partial.unlink(missing_ok=True)

@@ -7,7 +7,6 @@ import asyncio
 import contextlib
 import hmac
 import json
-import os
 import signal
 import sys
 from collections.abc import Coroutine, Mapping
@@ -27,9 +26,11 @@ from memdock.http_server import HttpServer
 from memdock.ledger import Ledger
 from memdock.log import set_up_logs
 from memdock.service import Call, Method
+from memdock.signals import told_to_end
 from memdock.system import System
 from memdock.tls import Tls
 from memdock.types import Limits
+from memdock.whole_file import write_whole
 
 _log = structlog.get_logger("memdock")
 
@@ -78,7 +79,7 @@ class Server:
             try:
                 self.ports = await self._open_faces(ends)
                 if self._options.port_file is not None:
-                    _write_whole(self._options.port_file, json.dumps(self.ports))
+                    write_whole(self._options.port_file, json.dumps(self.ports))
             finally:  # also when it fails: old work has begun already
                 ends.push_async_callback(self._ledgered.drain, self._options.drain_s)
             self._ends = ends.pop_all()
@@ -116,10 +117,7 @@ class Server:
 
 async def serve(system: System, ledger: Ledger, options: ServeOptions | None = None) -> None:
     """Serves until SIGTERM or SIGINT, then drains; a second signal ends at once, which loses nothing either."""
-    ending = asyncio.Event()
-    loop = asyncio.get_running_loop()
-    for number in (signal.SIGTERM, signal.SIGINT):
-        loop.add_signal_handler(number, _end, ending)
+    ending = told_to_end()
     async with Server(system, ledger, options):
         await ending.wait()
 
@@ -163,16 +161,3 @@ def require_token(token: str) -> Admit:
             raise UnauthenticatedError("CREDENTIAL_INVALID", "the bearer token is not the one that is expected here")
 
     return admit
-
-
-def _end(ending: asyncio.Event) -> None:
-    if ending.is_set():
-        os._exit(1)
-    ending.set()
-
-
-def _write_whole(path: Path, text: str) -> None:
-    """Writes a file that is never seen half written."""
-    partial = path.with_name(f".{path.name}.{os.getpid()}")
-    partial.write_text(text)
-    partial.replace(path)

@@ -315,6 +315,14 @@ def test_init_makes_a_gateway_that_can_be_used(tmp_path: Path) -> None:
     assert (folder / "first.key").read_text().strip() == credential
 
 
+def test_init_takes_a_name_that_yaml_would_take_for_something_else(tmp_path: Path) -> None:
+    folder = tmp_path / "gw"
+    systems = {"5": "http://127.0.0.1:9", "on": "grpc://127.0.0.1:9", "null": "grpc://[::1]:9"}
+    made = command("init", str(folder), *(word for pair in systems.items() for word in ("--system", "=".join(pair))))
+    assert made.exit_code == 0, made.output
+    assert {one.name: one.address for one in load_config(folder / "gateway.yaml").systems} == systems
+
+
 @pytest.mark.parametrize(
     "options",
     [

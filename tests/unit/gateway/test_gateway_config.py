@@ -82,6 +82,8 @@ ADDRESS = r"gateway.yaml:3: systems\[0\].address: "
         (MINIMAL.replace("//127", "//user:pass@127"), ADDRESS + ".*token_file"),
         (MINIMAL.replace(":7470", ""), ADDRESS + "must be grpc://host:port and nothing more$"),
         (MINIMAL.replace("127.0.0.1", "[::1"), ADDRESS + "must be an address"),
+        (MINIMAL.replace("127.0.0.1", "127.0 .0.1"), ADDRESS + "must be an address"),
+        (MINIMAL.replace("grpc://127.0.0.1:7470", '"grpc://127.0.0.1:7470\\n"'), ADDRESS + "must be an address"),
         (MINIMAL.replace("7470", "99999"), ADDRESS + "must be an address"),
         (MINIMAL.replace("rag-dense", "Rag_Dense"), r"gateway.yaml:2: systems\[0\].name: must begin with a-z or 0-9"),
         (MINIMAL.replace("rag-dense", "5"), r"gateway.yaml:2: systems\[0\].name: must be text; put it in quotes$"),
