@@ -24,14 +24,15 @@ async def embed_query(embedder: Embedder, text: str) -> Vector:
 async def embed_passages(embedder: Embedder, texts: Sequence[str]) -> list[Vector | MemdockError]:
     """One vector a text, in order, or why there is none.
 
-    All texts go to the model at once. When that fails they go one by one, so that one bad text costs no other its
-    vector; after three failures in a row the rest fail like the third.
+    All texts go to the model at once. When it answers that wrongly they go one by one, so that a text which it does not
+    take costs no other its vector; after three failures in a row the rest fail like the third. When it cannot be asked,
+    all fail.
     """
     try:
         return [*await _embed(embedder, texts, "passage")]
     except MemdockError as failure:
-        if len(texts) == 1:
-            return [failure]
+        if len(texts) == 1 or failure.reason != "PROVIDER_PROTOCOL_ERROR":
+            return [failure] * len(texts)
     answers: list[Vector | MemdockError] = []
     for text in texts:
         last = answers[-GIVE_UP_AFTER:]

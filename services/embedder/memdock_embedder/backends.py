@@ -26,8 +26,9 @@ class Embedded:
 
 
 class EmbedderError(Exception):
-    """Embedding failed. `reason` is a word of the protocol's error table (PROVIDER_...); `message` is for people.
+    """Embedding failed. `reason` is a word of the protocol's error table; `message` is for people.
 
+    `reason`: PROVIDER_..., or VALIDATION_FAILED where an embedder cannot be opened as it was asked for.
     `retry_after_s`: what the endpoint asked for, where it did.
     """
 

@@ -7,32 +7,38 @@ cache too.
 import asyncio
 import hashlib
 import sqlite3
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager
 from pathlib import Path
 
 import numpy as np
 
-from memdock_embedder.backends import Embedded, Embedder, InputType
+from memdock_embedder.backends import Embedded, Embedder, EmbedderError, InputType
 
 _SCHEMA = "CREATE TABLE IF NOT EXISTS embedding (key BLOB PRIMARY KEY, vector BLOB NOT NULL) WITHOUT ROWID"
 _LOOKUP_KEYS = 500
 
 
 class CachedEmbedder:
-    """Wraps an embedder; the file may be shared by several processes."""
+    """Wraps an embedder; the file may be shared by several processes. One that cannot be used is an `EmbedderError`."""
 
     def __init__(self, embedder: Embedder, path: Path) -> None:
         self._embedder = embedder
         self.path = path
         self.model = embedder.model
         self.dimension = embedder.dimension
-        path.parent.mkdir(parents=True, exist_ok=True)
+        try:
+            path.parent.mkdir(parents=True, exist_ok=True)
+            self._db = sqlite3.connect(path, check_same_thread=False, timeout=30, isolation_level=None)
+            self._db.execute("PRAGMA journal_mode=WAL")
+            self._db.execute("PRAGMA synchronous=NORMAL")
+            self._db.execute(_SCHEMA)
+        except (OSError, sqlite3.Error) as cause:
+            raise EmbedderError(
+                "VALIDATION_FAILED", f"the embedding cache {path} cannot be opened, name another file: {cause}"
+            ) from cause
         self._thread = ThreadPoolExecutor(max_workers=1, thread_name_prefix="embedding-cache")
-        self._db = sqlite3.connect(path, check_same_thread=False, timeout=30, isolation_level=None)
-        self._db.execute("PRAGMA journal_mode=WAL")
-        self._db.execute("PRAGMA synchronous=NORMAL")
-        self._db.execute(_SCHEMA)
 
     async def embed(self, texts: Sequence[str], input_type: InputType) -> Embedded:
         """See `Embedder.embed`. `tokens` and `calls` count what was really embedded."""
@@ -53,21 +59,30 @@ class CachedEmbedder:
 
     def _read(self, keys: Sequence[bytes]) -> dict[bytes, np.ndarray[tuple[int], np.dtype[np.float32]]]:
         found = {}
-        for start in range(0, len(keys), _LOOKUP_KEYS):
-            part = keys[start : start + _LOOKUP_KEYS]
-            marks = ",".join("?" * len(part))
-            rows = self._db.execute(f"SELECT key, vector FROM embedding WHERE key IN ({marks})", part)  # noqa: S608
-            found.update({key: np.frombuffer(vector, dtype="<f4") for key, vector in rows})
+        with _file_errors():
+            for start in range(0, len(keys), _LOOKUP_KEYS):
+                part = keys[start : start + _LOOKUP_KEYS]
+                marks = ",".join("?" * len(part))
+                rows = self._db.execute(f"SELECT key, vector FROM embedding WHERE key IN ({marks})", part)  # noqa: S608
+                found.update({key: np.frombuffer(vector, dtype="<f4") for key, vector in rows})
         return found
 
     def _write(self, made: dict[bytes, np.ndarray[tuple[int], np.dtype[np.float32]]]) -> None:
         rows = [(key, vector.astype("<f4").tobytes()) for key, vector in made.items()]
-        self._db.execute("BEGIN IMMEDIATE")
-        self._db.executemany("INSERT OR IGNORE INTO embedding VALUES (?, ?)", rows)
-        self._db.execute("COMMIT")
+        with _file_errors(), self._db:  # commits, or rolls back
+            self._db.execute("BEGIN IMMEDIATE")
+            self._db.executemany("INSERT OR IGNORE INTO embedding VALUES (?, ?)", rows)
 
     async def close(self) -> None:
         """Closes the file and the wrapped embedder."""
         self._thread.shutdown(wait=True)
         self._db.close()
         await self._embedder.close()
+
+
+@contextmanager
+def _file_errors() -> Iterator[None]:
+    try:
+        yield
+    except sqlite3.Error as cause:
+        raise EmbedderError("PROVIDER_UNREACHABLE", f"the embedding cache cannot be used now: {cause}") from cause

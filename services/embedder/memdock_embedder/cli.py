@@ -5,6 +5,8 @@ import json
 import os
 import signal
 import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -14,10 +16,10 @@ from aiohttp import web
 
 from memdock_embedder.app import Face
 from memdock_embedder.backends import EmbedderError
-from memdock_embedder.batching import BatchingEmbedder
 from memdock_embedder.choose import SPECS, open_embedder
 from memdock_embedder.wire import Limits
 
+_FILE = click.Path(path_type=Path, dir_okay=False)
 ENVIRONMENT = frozenset(
     {
         "MEMDOCK_EMBEDDER",
@@ -59,18 +61,16 @@ def main() -> None:
 @click.option(
     "--listen", default="127.0.0.1:7460", envvar="MEMDOCK_EMBEDDER_LISTEN", show_default=True, help="HOST:PORT"
 )
-@click.option(
-    "--cache", type=click.Path(path_type=Path), envvar="MEMDOCK_EMBEDDER_CACHE", help="File that keeps embeddings."
-)
+@click.option("--cache", type=_FILE, envvar="MEMDOCK_EMBEDDER_CACHE", help="File that keeps embeddings.")
 @click.option("--api-key", default="", envvar="MEMDOCK_EMBEDDER_API_KEY", help="Key of a remote endpoint.")
 @click.option(
     "--plain", is_flag=True, envvar="MEMDOCK_EMBEDDER_PLAIN", help='Do not send "input_type" to a remote endpoint.'
 )
-@click.option("--port-file", type=click.Path(path_type=Path), help='Written once ready: {"http": PORT}.')
+@click.option("--port-file", type=_FILE, help='Written once ready: {"http": PORT}.')
 def serve(embedder: str, listen: str, cache: Path | None, api_key: str, plain: bool, port_file: Path | None) -> None:
     """Serves embeddings until SIGTERM or SIGINT; requests in work are answered first."""
     host, _, port = listen.rpartition(":")
-    if not host or not port.isdigit():
+    if not host or not (port.isascii() and port.isdigit() and int(port) < 2**16):
         raise click.UsageError(f"--listen wants HOST:PORT, not {listen!r}")
     settings = Settings(
         embedder=embedder, host=host, port=int(port), cache=cache, api_key=api_key, plain=plain, port_file=port_file
@@ -86,15 +86,14 @@ def serve(embedder: str, listen: str, cache: Path | None, api_key: str, plain: b
     )
     try:
         asyncio.run(_serve(settings))
-    except (EmbedderError, OSError) as error:
-        raise click.ClickException(str(error)) from None
+    except EmbedderError as error:
+        raise click.ClickException(error.message) from None
 
 
 async def _serve(settings: Settings) -> None:
-    source = await open_embedder(
+    embedder = await open_embedder(
         settings.embedder, cache=settings.cache, api_key=settings.api_key, plain=settings.plain
     )
-    embedder = BatchingEmbedder(source)
     # A caller that left must not be worked for: its retry would come on top.
     runner = web.AppRunner(Face(embedder, Limits()).app(), access_log=None, handler_cancellation=True)
     stop = asyncio.Event()
@@ -103,15 +102,26 @@ async def _serve(settings: Settings) -> None:
     try:
         await runner.setup()
         site = web.TCPSite(runner, settings.host, settings.port)
-        await site.start()
+        with _told(f"--listen {settings.host}:{settings.port}: a free port is needed, or port 0"):
+            await site.start()
         port = runner.addresses[0][1]
-        structlog.get_logger("memdock.embedder").info("ready", host=settings.host, port=port, model=embedder.model)
         if settings.port_file:
-            _write_port(settings.port_file, port)
+            with _told(f"--port-file {settings.port_file} cannot be written"):
+                _write_port(settings.port_file, port)
+        structlog.get_logger("memdock.embedder").info("ready", host=settings.host, port=port, model=embedder.model)
         await stop.wait()
     finally:
         await runner.cleanup()
         await embedder.close()
+
+
+@contextmanager
+def _told(what: str) -> Iterator[None]:
+    """Makes a fault of the system a sentence for whoever starts the server."""
+    try:
+        yield
+    except OSError as cause:
+        raise click.ClickException(f"{what}: {cause.strerror or cause}") from None
 
 
 def _write_port(path: Path, port: int) -> None:

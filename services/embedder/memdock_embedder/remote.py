@@ -4,27 +4,33 @@ import asyncio
 import random
 from collections.abc import Sequence
 from typing import Any
+from urllib.parse import urlsplit
 
 import aiohttp
 import numpy as np
 import orjson
 
 from memdock_embedder.backends import Embedded, EmbedderError, InputType, unit
-from memdock_embedder.pieces import join, split
+from memdock_embedder.pieces import Parts, join, size_of, split
 
 MAX_TEXTS = 128
-MAX_CHARACTERS = 16_000
+MAX_TEXT_BYTES = 8_000
+"""No text has more tokens than bytes, and OpenAI's models refuse one of more than 8,192 tokens."""
+MAX_REQUEST_BYTES = 16_000
+MAX_PASSAGE_REQUESTS = 4
 TRIES = 4
-SLOWEST_CHARACTERS_S = 200.0
-"""A model on a busy processor reads some 500 characters a second; a request has time for less than half of that."""
+SLOWEST_BYTES_S = 200.0
+"""A model on a busy processor reads some 500 bytes a second; a request has time for less than half of that."""
 
 
 class RemoteEmbedder:
     """`url` is the base that `/embeddings` is added to (`http://host:port/v1`). Made by `RemoteEmbedder.connect`.
 
-    `input_type` is sent along unless `plain`: servers that do not know the field may refuse it. Long input goes in
-    requests of at most 128 texts and 16,000 characters, each with `timeout_s` and a second for every 200 characters.
-    429, 5xx and a lost connection are tried again, at most 4 times in all, after Retry-After where it is given.
+    `input_type` is sent along unless `plain`: servers that do not know the field may refuse it. A text of more than
+    8,000 bytes is cut into parts; its vector is the mean of theirs, weighted by length. Long input goes in requests of
+    at most 128 texts and 16,000 bytes, each with `timeout_s` and a second for every 200 bytes; at most 4 requests with
+    passages are under way, so that their time is not used up in the endpoint's queue. 429, 5xx and a lost connection
+    are tried again, at most 4 times in all, after Retry-After where it is given.
     """
 
     def __init__(self, session: aiohttp.ClientSession, url: str, model: str, *, timeout_s: float, plain: bool) -> None:
@@ -32,6 +38,7 @@ class RemoteEmbedder:
         self._timeout_s = timeout_s
         self._url = url.rstrip("/") + "/embeddings"
         self._plain = plain
+        self._passages = asyncio.Semaphore(MAX_PASSAGE_REQUESTS)
         self.model = model
         self.dimension = 0
 
@@ -40,6 +47,7 @@ class RemoteEmbedder:
         cls, url: str, model: str, *, api_key: str = "", timeout_s: float = 60.0, plain: bool = False
     ) -> "RemoteEmbedder":
         """Opens the endpoint and asks it for one vector, to learn the dimension."""
+        _check(url, api_key)
         headers = {"Authorization": f"Bearer {api_key}"} if api_key else {}
         session = aiohttp.ClientSession(headers=headers)
         embedder = cls(session, url, model, timeout_s=timeout_s, plain=plain)
@@ -54,15 +62,21 @@ class RemoteEmbedder:
         """See `Embedder.embed`."""
         if not texts:
             return Embedded(vectors=np.empty((0, self.dimension), dtype=np.float32), tokens=0, calls=0)
-        pieces = split(texts, max_texts=MAX_TEXTS, max_characters=MAX_CHARACTERS)
-        return join([await self._post(piece, input_type) for piece in pieces])
+        parts = Parts.of(texts, max_bytes=MAX_TEXT_BYTES)
+        pieces = split(parts.parts, max_texts=MAX_TEXTS, max_bytes=MAX_REQUEST_BYTES)
+        return parts.whole(join([await self._embed(piece, input_type) for piece in pieces]))
+
+    async def _embed(self, texts: Sequence[str], input_type: InputType) -> Embedded:
+        if input_type == "query":
+            return await self._post(texts, input_type)
+        async with self._passages:
+            return await self._post(texts, input_type)
 
     async def _post(self, texts: Sequence[str], input_type: InputType) -> Embedded:
         body: dict[str, Any] = {"model": self.model, "input": list(texts), "encoding_format": "float"}
         if not self._plain:
             body["input_type"] = input_type
-        characters = sum(map(len, texts))
-        timeout = aiohttp.ClientTimeout(total=self._timeout_s + characters / SLOWEST_CHARACTERS_S)
+        timeout = aiohttp.ClientTimeout(total=self._timeout_s + sum(map(size_of, texts)) / SLOWEST_BYTES_S)
         for attempt in range(1, TRIES + 1):
             try:
                 return self._read(await self._send(body, timeout), texts)
@@ -119,6 +133,20 @@ class RemoteEmbedder:
 
 
 RETRIED = frozenset({"PROVIDER_RATE_LIMITED", "PROVIDER_UNREACHABLE", "PROVIDER_TIMEOUT"})
+
+
+def _check(url: str, api_key: str) -> None:
+    try:
+        parts = urlsplit(url)
+        is_whole = bool(parts.hostname) and parts.port != 0  # a port that is none raises
+    except ValueError:
+        is_whole = False
+    if not is_whole:
+        raise EmbedderError("VALIDATION_FAILED", f"the embedder's address {url!r} is not http(s)://host:port/v1")
+    if not (api_key.isascii() and api_key.isprintable()):
+        raise EmbedderError(
+            "VALIDATION_FAILED", "the embedder's key holds what no header can carry: give one line of ASCII"
+        )
 
 
 def _refusal(status: int, retry_after: str | None) -> EmbedderError:

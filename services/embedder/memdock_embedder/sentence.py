@@ -40,12 +40,16 @@ class SentenceEmbedder:
             from sentence_transformers import SentenceTransformer
         except ImportError:
             raise EmbedderError(
-                "INTERNAL", f"{name!r} needs sentence-transformers: install memdock-embedder[sentence-transformers]"
+                "VALIDATION_FAILED",
+                f"the embedder sentence-transformers:{name} needs memdock-embedder[sentence-transformers]",
             ) from None
         try:
             self._model: Any = SentenceTransformer(name)
         except (OSError, ValueError) as cause:
-            raise EmbedderError("INTERNAL", f"the model {name!r} cannot be loaded: {cause}") from cause
+            why = " ".join(str(cause).split())
+            raise EmbedderError(
+                "VALIDATION_FAILED", f"the embedder sentence-transformers:{name} cannot be loaded: {why}"
+            ) from cause
         self._prefixes = prefixes_of(name)
         self._batch_size = batch_size
         self._thread = ThreadPoolExecutor(max_workers=1, thread_name_prefix="sentence")

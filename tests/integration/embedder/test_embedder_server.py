@@ -19,6 +19,7 @@ from aiohttp import web
 from memdock_embedder import EmbedderError, open_embedder
 from memdock_embedder.remote import RemoteEmbedder
 from support.model_server import ModelServer, serve_models
+from support.served import until
 
 CLEAN = {name: value for name, value in os.environ.items() if not name.startswith("MEMDOCK_")}
 
@@ -94,22 +95,54 @@ async def test_remote_parts_what_is_long_and_gives_it_time() -> None:
     async with serve_models(ModelServer()) as server:
         embedder = await RemoteEmbedder.connect(server.url, "m", timeout_s=0.3)
         server.latency_s = 0.6
-        embedded = await embedder.embed(["a" * 9_000, "b" * 9_000, "c" * 300], "passage")
-        assert [len(body["input"]) for _, body in server.requests[-2:]] == [1, 2]
+        embedded = await embedder.embed(["a" * 8_000, "b" * 8_000, "c" * 300], "passage")
+        assert [len(body["input"]) for _, body in server.requests[-2:]] == [2, 1]
         assert embedded.calls == 2
         await embedder.close()
 
 
-async def test_a_wrong_embedder_is_one_sentence(tmp_path: Path) -> None:
+async def test_remote_cuts_a_text_that_endpoints_refuse_and_sends_few_passages_at_once() -> None:
+    async with serve_models(ModelServer()) as server:
+        embedder = await RemoteEmbedder.connect(server.url, "m")
+        server.requests.clear()
+        server.faults = ["hang"] * 4
+        waiting = [asyncio.create_task(embedder.embed(["я" * 32_000], "passage")) for _ in range(6)]
+        async with asyncio.timeout(10):
+            await until(lambda: len(server.requests) == 4)
+            assert (await embedder.embed(["a question"], "query")).vectors.shape == (1, 4)
+        assert [body["input_type"] for _, body in server.requests] == ["passage"] * 4 + ["query"]
+        texts = [text for _, body in server.requests for text in body["input"]]
+        assert max(len(text.encode()) for text in texts) == 8_000
+        for task in waiting:
+            task.cancel()
+        await asyncio.gather(*waiting, return_exceptions=True)
+        embedded = await embedder.embed(["я" * 32_000], "passage")
+        assert embedded.vectors.shape == (1, 4)
+        assert embedded.calls == 4
+        await embedder.close()
+
+
+@pytest.mark.parametrize(
+    ("flags", "sentence"),
+    [
+        (("--embedder", "bundle"), "Error: unknown embedder 'bundle': expected bundled"),
+        (("--embedder", "http://127.0.0.1:9/v1"), "Error: the embedder 'http://127.0.0.1:9/v1' names no model: write"),
+        (("--listen", "127.0.0.1:65536"), "Error: --listen wants HOST:PORT, not '127.0.0.1:65536'"),
+        (("--listen", "192.0.2.1:80"), "Error: --listen 192.0.2.1:80: a free port is needed, or port 0: "),
+        (("--port-file", "/nowhere/port"), "Error: --port-file /nowhere/port cannot be written: No such file"),
+        (("--cache", "/dev/null"), "Error: the embedding cache /dev/null cannot be opened, name another file: "),
+    ],
+)
+async def test_a_start_that_cannot_be_is_one_sentence(flags: tuple[str, ...], sentence: str) -> None:
     process = await asyncio.create_subprocess_exec(
         str(Path(sys.executable).with_name("memdock-embedder")),
-        *("serve", "--embedder", "bundle"),
+        *("serve", "--listen", "127.0.0.1:0", *flags),
         env=CLEAN,
         stderr=asyncio.subprocess.PIPE,
     )
     _, stderr = await process.communicate()
-    assert process.returncode == 1
-    assert "unknown embedder 'bundle'" in stderr.decode()
+    assert process.returncode in (1, 2)
+    assert stderr.decode().splitlines()[-1].startswith(sentence)
     assert "Traceback" not in stderr.decode()
 
 

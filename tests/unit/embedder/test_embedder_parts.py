@@ -2,6 +2,7 @@
 
 import asyncio
 import json
+import sqlite3
 from collections.abc import Sequence
 from pathlib import Path
 
@@ -11,7 +12,7 @@ import pytest
 from memdock_embedder import Embedded, EmbedderError, InputType, open_embedder
 from memdock_embedder.batching import BatchingEmbedder
 from memdock_embedder.cache import CachedEmbedder
-from memdock_embedder.pieces import split
+from memdock_embedder.pieces import Parts, split
 from memdock_embedder.sentence import prefixes_of
 from memdock_embedder.wire import Limits, RequestError, read_request
 
@@ -101,7 +102,7 @@ async def test_callers_that_arrive_while_the_model_works_share_one_batch() -> No
     await batching.close()
 
 
-async def test_a_long_request_goes_in_pieces_and_a_question_waits_for_one_of_them_only() -> None:
+async def test_a_long_request_goes_in_batches_and_a_question_waits_for_one_of_them_only() -> None:
     source = Lengths()
     batching = BatchingEmbedder(source, max_texts=2)
     source.gate.clear()
@@ -119,20 +120,106 @@ async def test_a_long_request_goes_in_pieces_and_a_question_waits_for_one_of_the
     await batching.close()
 
 
-def test_pieces_keep_order_and_both_bounds() -> None:
-    assert split(["a", "b", "c"], max_texts=2, max_characters=9) == [["a", "b"], ["c"]]
-    assert split(["aa", "bbbbb", "c"], max_texts=9, max_characters=3) == [["aa"], ["bbbbb"], ["c"]]
-    assert split([], max_texts=2, max_characters=9) == []
-
-
-async def test_long_texts_of_several_callers_do_not_share_a_batch() -> None:
+async def test_callers_take_turns_so_that_a_short_text_is_not_behind_all_of_a_long_request() -> None:
     source = Lengths()
-    batching = BatchingEmbedder(source, max_characters=10)
+    batching = BatchingEmbedder(source, max_bytes=10)
     await asyncio.gather(
-        *(batching.embed([letter * 6], "passage") for letter in "abc"), batching.embed(["d"], "passage")
+        batching.embed(["a" * 6, "b" * 6, "c" * 6, "d"], "passage"), batching.embed(["short"], "passage")
     )
-    assert [texts for texts, _ in source.calls] == [["aaaaaa"], ["bbbbbb"], ["cccccc", "d"]]
+    assert [texts for texts, _ in source.calls] == [["aaaaaa"], ["short"], ["bbbbbb"], ["cccccc", "d"]]
     await batching.close()
+
+
+async def test_no_text_however_long_is_more_than_a_batch_of_work() -> None:
+    source = Lengths()
+    batching = BatchingEmbedder(source)
+    source.gate.clear()
+    long = asyncio.create_task(batching.embed(["мост " * 7_000], "passage"))
+    await asyncio.sleep(0)
+    await asyncio.sleep(0)
+    question = asyncio.create_task(batching.embed(["q"], "query"))
+    await asyncio.sleep(0)
+    source.gate.set()
+    await asyncio.gather(long, question)
+    assert source.calls[1] == (["q"], "query")
+    assert max(sum(len(text.encode()) for text in texts) for texts, _ in source.calls) <= 2_000
+    assert "".join(text for texts, kind in source.calls for text in texts if kind == "passage") == "мост " * 7_000
+    await batching.close()
+
+
+async def test_the_vector_of_a_long_text_is_the_mean_of_its_parts_and_short_ones_stay_as_they_are() -> None:
+    source = Lengths()
+    embedded = await BatchingEmbedder(source).embed(["x" * 3_000, "yy"], "passage")
+    parts = (await source.embed(["x" * 2_000, "x" * 1_000], "passage")).vectors
+    mean = (2 * parts[0] + parts[1]) / np.linalg.norm(2 * parts[0] + parts[1])
+    assert np.allclose(embedded.vectors, [mean, [2, 2]], atol=1e-6)
+    assert embedded.tokens == 3_002
+
+
+async def test_closing_waits_for_one_batch_and_tells_who_is_left() -> None:
+    source = Lengths()
+    source.gate.clear()
+    batching = BatchingEmbedder(source, max_texts=1)
+    in_work, left = (asyncio.create_task(batching.embed(texts, "passage")) for texts in (["a"], ["b", "c"]))
+    await asyncio.sleep(0)
+    await asyncio.sleep(0)
+    closing = asyncio.create_task(batching.close())
+    await asyncio.sleep(0)
+    source.gate.set()
+    await closing
+    assert (await in_work).tokens == 1
+    with pytest.raises(EmbedderError, match="PROVIDER_UNREACHABLE: the embedder is closed"):
+        await left
+    with pytest.raises(EmbedderError, match="PROVIDER_UNREACHABLE: the embedder is closed"):
+        await batching.embed(["d"], "query")
+    assert len(source.calls) == 1
+
+
+@pytest.mark.parametrize("max_bytes", [4, 7, 50])
+def test_a_text_is_cut_behind_white_space_and_inside_no_character(max_bytes: int) -> None:
+    text = "кот спит\n🙂🙂 longerword漢字漢字漢字 a  b"
+    parts = Parts.of([text, "ab"], max_bytes=max_bytes)
+    assert "".join(parts.parts) == text + "ab"
+    assert all(0 < len(part.encode()) <= max_bytes for part in parts.parts)
+    assert parts.counts == [len(parts.parts) - 1, 1]
+    assert Parts.of(["one two six"], max_bytes=9).parts == ["one two ", "six"]
+
+
+def test_pieces_keep_order_and_both_bounds() -> None:
+    assert split(["a", "b", "c"], max_texts=2, max_bytes=9) == [["a", "b"], ["c"]]
+    assert split(["aa", "bbbbb", "я"], max_texts=9, max_bytes=3) == [["aa"], ["bbbbb"], ["я"]]
+    assert split([], max_texts=2, max_bytes=9) == []
+
+
+async def test_a_text_that_two_callers_bring_at_once_is_embedded_once(tmp_path: Path) -> None:
+    source = Lengths()
+    batching = BatchingEmbedder(CachedEmbedder(source, tmp_path / "cache.sqlite"))
+    await asyncio.gather(*(batching.embed(["same"], "passage") for _ in range(3)))
+    assert source.calls == [(["same"], "passage")]
+    await batching.close()
+
+
+async def test_a_cache_that_cannot_be_written_is_told_and_heals(tmp_path: Path) -> None:
+    cached = CachedEmbedder(Lengths(), tmp_path / "cache.sqlite")
+    with sqlite3.connect(tmp_path / "cache.sqlite") as other:
+        other.execute("CREATE TRIGGER full BEFORE INSERT ON embedding BEGIN SELECT RAISE(FAIL, 'disk is full'); END")
+    with pytest.raises(EmbedderError, match=r"PROVIDER_UNREACHABLE: the embedding cache .* disk is full"):
+        await cached.embed(["a"], "passage")
+    with sqlite3.connect(tmp_path / "cache.sqlite") as other:
+        other.execute("DROP TRIGGER full")
+    assert (await cached.embed(["a"], "passage")).vectors[0, 0] == 1
+    other.close()
+    await cached.close()
+
+
+async def test_the_default_model_answers_a_question_while_it_works_on_long_texts() -> None:
+    embedder = await open_embedder("bundled")
+    long = asyncio.create_task(embedder.embed(["word " * 12_000] * 20, "passage"))  # minutes of work
+    async with asyncio.timeout(30):
+        assert (await embedder.embed(["where is it?"], "query")).vectors.shape == (1, embedder.dimension)
+    assert not long.done()
+    long.cancel()
+    await embedder.close()
 
 
 async def test_a_failed_batch_fails_its_callers_and_no_others() -> None:
@@ -195,10 +282,36 @@ def test_prefixes(model: str, query: str, passage: str) -> None:
     assert prefixes["passage"] == passage
 
 
-@pytest.mark.parametrize("spec", ["bundle", "http://127.0.0.1:1/v1", "sentence-transformers:"])
-async def test_a_spec_that_names_no_embedder_is_refused(spec: str) -> None:
-    with pytest.raises(EmbedderError, match="embedder"):
-        await open_embedder(spec)
+@pytest.mark.parametrize(
+    ("spec", "key", "sentence"),
+    [
+        ("bundle", "", "unknown embedder 'bundle': expected bundled | "),
+        ("sentence-transformers:", "", "unknown embedder 'sentence-transformers:': expected"),
+        (
+            "http://127.0.0.1:1/v1",
+            "",
+            "the embedder 'http://127.0.0.1:1/v1' names no model: write http://127.0.0.1:1/v1#M",
+        ),
+        ("http://#m", "", "the embedder's address 'http://' is not http(s)://host:port/v1"),
+        ("http://host:port/v1#m", "", "the embedder's address 'http://host:port/v1' is not"),
+        ("http://host:99999/v1#m", "", "the embedder's address"),
+        ("http://127.0.0.1:1/v1#m", "two\nlines", "the embedder's key holds what no header can carry"),
+        ("http://127.0.0.1:1/v1#m", "ключ", "the embedder's key holds what no header can carry"),
+    ],
+)
+async def test_an_embedder_that_cannot_be_is_refused_in_a_sentence(spec: str, key: str, sentence: str) -> None:
+    with pytest.raises(EmbedderError) as caught:
+        await open_embedder(spec, api_key=key)
+    assert caught.value.reason == "VALIDATION_FAILED"
+    assert caught.value.message.startswith(sentence)
+
+
+async def test_a_cache_that_cannot_be_opened_is_told_in_a_sentence(tmp_path: Path) -> None:
+    no_cache = tmp_path / "letter.txt"
+    no_cache.write_text("Dear Anna, " * 100)
+    for path in (no_cache, tmp_path, no_cache / "below"):
+        with pytest.raises(EmbedderError, match=r"VALIDATION_FAILED: the embedding cache .* cannot be opened, name"):
+            await open_embedder("bundled", cache=path)
 
 
 @pytest.mark.parametrize(

@@ -16,14 +16,15 @@ class Scripted:
 
     model, dimension = "scripted", 1
 
-    def __init__(self, fails: Callable[[Sequence[str]], bool]) -> None:
+    def __init__(self, fails: Callable[[Sequence[str]], bool], reason: str = "PROVIDER_PROTOCOL_ERROR") -> None:
         self.calls: list[list[str]] = []
         self._fails = fails
+        self._reason = reason
 
     async def embed(self, texts: Sequence[str], input_type: InputType) -> Embedded:
         self.calls.append(list(texts))
         if self._fails(texts):
-            raise EmbedderError("PROVIDER_RATE_LIMITED", "slow down", retry_after_s=3.0)
+            raise EmbedderError(self._reason, "it fails", retry_after_s=3.0)
         return Embedded(vectors=np.array([[len(text)] for text in texts], dtype=np.float32), tokens=len(texts))
 
     async def close(self) -> None:
@@ -48,16 +49,24 @@ async def test_one_bad_text_fails_alone() -> None:
     assert [isinstance(answer, MemdockError) for answer in answers] == [False, True, False]
     failure = answers[1]
     assert isinstance(failure, MemdockError)
-    assert (failure.reason, failure.retry_after_s) == ("PROVIDER_RATE_LIMITED", 3.0)
+    assert (failure.reason, failure.retry_after_s) == ("PROVIDER_PROTOCOL_ERROR", 3.0)
 
 
-async def test_a_model_that_is_away_is_not_asked_for_each_text() -> None:
+async def test_a_model_that_takes_no_text_is_not_asked_for_each() -> None:
     embedder = Scripted(lambda texts: True)
     answers = await embed_passages(embedder, [str(place) for place in range(50)])
     assert all(isinstance(answer, MemdockError) for answer in answers)
     assert len(embedder.calls) == 4, "all at once, then three alone"
 
 
+@pytest.mark.parametrize("reason", ["PROVIDER_TIMEOUT", "PROVIDER_UNREACHABLE", "PROVIDER_RATE_LIMITED"])
+async def test_a_model_that_is_away_is_asked_once(reason: str) -> None:
+    embedder = Scripted(lambda texts: True, reason)
+    answers = await embed_passages(embedder, ["a", "b", "c"])
+    assert [answer.reason for answer in answers if isinstance(answer, MemdockError)] == [reason] * 3
+    assert len(embedder.calls) == 1
+
+
 async def test_a_query_that_cannot_be_embedded_raises() -> None:
-    with pytest.raises(MemdockError, match="slow down"):
+    with pytest.raises(MemdockError, match="it fails"):
         await embed_query(Scripted(lambda texts: True), "q")
