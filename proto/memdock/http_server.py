@@ -74,6 +74,10 @@ class HttpServer:
             await self._task
 
 
+class HeadTooLargeError(Exception):
+    """Ends the parsing of a request whose head is past its bound."""
+
+
 class _Connection(HttpToolsProtocol):
     """uvicorn's connection with a bound on a request's head, which it has none for, and with refusals as problems."""
 
@@ -92,7 +96,7 @@ class _Connection(HttpToolsProtocol):
         self._untold_bytes = 0
         if len(self.url) + sum(len(name) + len(value) + 32 for name, value in self.headers) > MAX_HEAD_BYTES:
             self._refusal = _HEAD_TOO_LARGE
-            raise _HEAD_TOO_LARGE
+            raise HeadTooLargeError
         super().on_headers_complete()
         self.headers = []  # trailers come here too, and are no headers of the request
 

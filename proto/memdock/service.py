@@ -50,64 +50,24 @@ def _fields_of(path: str) -> tuple[str, ...]:
 _SPACE = "/v1/systems/{system}/spaces/{space_id}"
 
 
-def _table(*methods: Method) -> Mapping[str, Method]:
-    return MappingProxyType({method.name: method for method in methods})
+def _method(name: str, verb: str, path: str, service: str = MEMORY_SERVICE) -> Method:
+    request, response = getattr(pb, f"{name}Request"), getattr(pb, f"{name}Response")
+    return Method(name=name, request=request, response=response, verb=verb, path=path, service=service)
 
 
-METHODS = _table(
-    Method(
-        name="Describe",
-        request=pb.DescribeRequest,
-        response=pb.DescribeResponse,
-        verb="GET",
-        path="/v1/systems/{system}",
-    ),
-    Method(
-        name="AddTurns",
-        request=pb.AddTurnsRequest,
-        response=pb.AddTurnsResponse,
-        verb="POST",
-        path=f"{_SPACE}/turns",
-    ),
-    Method(name="Flush", request=pb.FlushRequest, response=pb.FlushResponse, verb="POST", path=f"{_SPACE}/flush"),
-    Method(
-        name="Retrieve",
-        request=pb.RetrieveRequest,
-        response=pb.RetrieveResponse,
-        verb="POST",
-        path=f"{_SPACE}/retrieve",
-    ),
-    Method(
-        name="Forget",
-        request=pb.ForgetRequest,
-        response=pb.ForgetResponse,
-        verb="POST",
-        path=f"{_SPACE}/forget",
-    ),
-    Method(name="Reset", request=pb.ResetRequest, response=pb.ResetResponse, verb="POST", path=f"{_SPACE}/reset"),
-    Method(
-        name="ListTurns",
-        request=pb.ListTurnsRequest,
-        response=pb.ListTurnsResponse,
-        verb="GET",
-        path=f"{_SPACE}/turns",
-    ),
-    Method(
-        name="ListMemories",
-        request=pb.ListMemoriesRequest,
-        response=pb.ListMemoriesResponse,
-        verb="GET",
-        path=f"{_SPACE}/memories",
-    ),
-    Method(
-        name="ListSystems",
-        request=pb.ListSystemsRequest,
-        response=pb.ListSystemsResponse,
-        verb="GET",
-        path="/v1/systems",
-        service=GATEWAY_SERVICE,
-    ),
+_METHODS = (
+    _method("Describe", "GET", "/v1/systems/{system}"),
+    _method("AddTurns", "POST", f"{_SPACE}/turns"),
+    _method("Flush", "POST", f"{_SPACE}/flush"),
+    _method("Retrieve", "POST", f"{_SPACE}/retrieve"),
+    _method("Forget", "POST", f"{_SPACE}/forget"),
+    _method("Reset", "POST", f"{_SPACE}/reset"),
+    _method("ListTurns", "GET", f"{_SPACE}/turns"),
+    _method("ListMemories", "GET", f"{_SPACE}/memories"),
+    _method("ListSystems", "GET", "/v1/systems", GATEWAY_SERVICE),
 )
+METHODS: Mapping[str, Method] = MappingProxyType({method.name: method for method in _METHODS})
+"""Every call by its name, in the order of the .proto."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

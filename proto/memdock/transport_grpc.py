@@ -84,15 +84,8 @@ class LoopChannel:
     """grpc.aio on the running event loop."""
 
     def __init__(self, endpoint: Endpoint) -> None:
-        parts = urlsplit(endpoint.url)
-        self._channel = (
-            grpc.aio.secure_channel(parts.netloc, channel_credentials(endpoint.tls or Tls()), options=_OPTIONS)
-            if parts.scheme == "grpcs"
-            else grpc.aio.insecure_channel(parts.netloc, options=_OPTIONS)
-        )
-        self._calls: dict[str, grpc.aio.UnaryUnaryMultiCallable[Any, Any]] = {
-            path: self._channel.unary_unary(path) for path in _PATHS
-        }
+        self._channel: grpc.aio.Channel = _open(grpc.aio, endpoint)
+        self._calls = {path: self._channel.unary_unary(path) for path in _PATHS}
 
     async def unary(self, path: str, body: bytes, timeout_s: float | None, metadata: Metadata) -> bytes:
         """One call."""
@@ -108,15 +101,8 @@ class ThreadedChannel:
     """gRPC on its own threads, awaited from any event loop."""
 
     def __init__(self, endpoint: Endpoint) -> None:
-        parts = urlsplit(endpoint.url)
-        self._channel = (
-            grpc.secure_channel(parts.netloc, channel_credentials(endpoint.tls or Tls()), options=_OPTIONS)
-            if parts.scheme == "grpcs"
-            else grpc.insecure_channel(parts.netloc, options=_OPTIONS)
-        )
-        self._calls: dict[str, grpc.UnaryUnaryMultiCallable[Any, Any]] = {
-            path: self._channel.unary_unary(path) for path in _PATHS
-        }
+        self._channel: grpc.Channel = _open(grpc, endpoint)
+        self._calls = {path: self._channel.unary_unary(path) for path in _PATHS}
 
     async def unary(self, path: str, body: bytes, timeout_s: float | None, metadata: Metadata) -> bytes:
         """One call."""
@@ -135,6 +121,14 @@ class ThreadedChannel:
     async def close(self) -> None:
         """Closes the channel and cancels what is going on."""
         self._channel.close()
+
+
+def _open(library: Any, endpoint: Endpoint) -> Any:
+    """A channel of `grpc` or of `grpc.aio`."""
+    parts = urlsplit(endpoint.url)
+    if parts.scheme == "grpcs":
+        return library.secure_channel(parts.netloc, channel_credentials(endpoint.tls or Tls()), options=_OPTIONS)
+    return library.insecure_channel(parts.netloc, options=_OPTIONS)
 
 
 def _is_own_limit(error: Any) -> bool:

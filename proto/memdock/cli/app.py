@@ -1,7 +1,4 @@
-"""The command `memdock`: where it speaks to, and how it ends.
-
-Exit codes: 0 done; 1 refused or failed (the service, a file, an input line, a variable); 2 what was typed is wrong.
-"""
+"""The command `memdock`: where it speaks to, and how it ends."""
 
 import os
 import sys
@@ -22,7 +19,13 @@ from memdock.variables import CLIENT, unknown_variables
 _FILE = click.Path(dir_okay=False, path_type=Path)
 
 
-@click.group(epilog="Each command has its own --help with examples.")
+_EPILOG = """Each command has its own --help with examples.
+
+Exit codes: 0 done; 1 refused or failed (the service, a file, an input line, a variable); 2 what was typed is wrong.
+"""
+
+
+@click.group(epilog=_EPILOG)
 @click.option(
     "--url",
     default="grpc://127.0.0.1:7450",
