@@ -1,11 +1,13 @@
 """Adapters that are slow, away, rude or broken, over both kinds of upstream."""
 
 import asyncio
+from collections import Counter
 from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import AsyncExitStack, asynccontextmanager, suppress
 from pathlib import Path
 from typing import Any
 
+import aiohttp
 import grpc
 import grpc.aio
 import pytest
@@ -160,6 +162,39 @@ async def test_sixty_four_waiting_flushes_do_not_delay_a_retrieve(tmp_path: Path
             await client.retrieve("s", "q")
         release.set()
         await asyncio.gather(*flushes)
+
+
+# Each HTTP call is a connection with two ends in this process, which may be allowed no more than 1,024 files.
+@pytest.mark.parametrize(("scheme", "callers"), [("grpc", 1000), ("http", 400)])
+async def test_of_many_callers_at_once_those_without_a_place_are_told_to_come_back(
+    tmp_path: Path, scheme: str, callers: int
+) -> None:
+    release = asyncio.Event()
+    outcomes: Counter[str] = Counter()
+    places = 64 + 256
+
+    async def answer(method: Method, request: Any, call: Call) -> Any:
+        await release.wait()
+        return method.response()
+
+    async def ask_once(client: AsyncClient, number: int) -> None:
+        try:
+            await client.retrieve(f"s{number}", "q")
+        except MemdockError as problem:
+            outcomes[problem.reason] += 1
+        else:
+            outcomes["OK"] += 1
+        if outcomes.total() == callers - places:
+            release.set()
+
+    async with over(tmp_path, scheme, ScriptedService(answer)) as gateway:
+        async with single_tries(gateway, scheme, timeout_s=60) as client, asyncio.timeout(60):
+            await asyncio.gather(*(ask_once(client, number) for number in range(callers)))
+        async with aiohttp.ClientSession() as session, session.get(gateway.url("http") + "/metrics") as response:
+            metrics = await response.text()
+    assert outcomes == {"OK": places, "QUEUE_FULL": callers - places}
+    for gauge in ("inside", "waiting"):
+        assert f'memdock_gateway_calls_{gauge}{{system="rag"}} 0.0' in metrics
 
 
 @pytest.mark.parametrize("scheme", SCHEMES)

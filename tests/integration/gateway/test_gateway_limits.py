@@ -175,3 +175,33 @@ async def test_a_request_behind_another_one_in_one_connection_has_a_record_of_it
     assert answers.count(b"server-timing: gateway") == 1
     assert 'code="OK",method="ListTurns",system="rag"} 1.0' in metrics
     assert 'code="NOT_FOUND",method="ListTurns"' not in metrics
+
+
+async def test_what_callers_say_makes_no_series_of_its_own(gateway: RunningGateway) -> None:
+    async def said(word: str) -> int:
+        """The number of series after calls that have the word wherever a caller can put one."""
+        async with aiohttp.ClientSession(headers={"authorization": f"Bearer {gateway.keys['all']}"}) as session:
+            for verb, path in (
+                ("GET", f"/{word}"),
+                ("GET", f"/v1/systems/{word}"),
+                ("GET", f"/v1/systems/rag/spaces/{word}/turns?page_token={word}"),
+                ("GET", f"/v1/systems/{word}/spaces/{word}/turns?{word}=1"),
+                ("POST", f"/v1/systems/rag/spaces/{word}/retrieve"),
+                ("DELETE", f"/v1/systems/{word}"),
+            ):
+                headers = {"x-request-id": word, "content-type": word}
+                body = orjson.dumps({word: word}) if verb == "POST" else None
+                async with session.request(verb, gateway.url("http") + path, headers=headers, data=body):
+                    pass
+            async with session.get(gateway.url("http"), headers={"authorization": f"Bearer {word}"}):
+                pass
+            async with gateway.client("grpc", word) as client:
+                with pytest.raises(MemdockError):
+                    await client.retrieve(word, word)
+            async with session.get(gateway.url("http") + "/metrics") as response:
+                metrics = await response.text()
+        assert word not in metrics
+        return len(metrics.splitlines())
+
+    first = await said("w0")
+    assert {await said(f"w{number}") for number in range(1, 10)} == {first}
