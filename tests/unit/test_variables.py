@@ -43,7 +43,7 @@ def test_each_variable_belongs_to_one_program() -> None:
     assert sum(map(len, own.values())) == len(set().union(*own.values()))
 
 
-@pytest.mark.parametrize("program", [gateway, pgvector], ids=["gateway", "pgvector"])
+@pytest.mark.parametrize("program", [embedder, gateway, pgvector], ids=["embedder", "gateway", "pgvector"])
 def test_a_server_passes_over_what_belongs_to_others_and_refuses_what_nobody_knows(program: click.Group) -> None:
     def serve(*names: str) -> tuple[int, str]:
         done = CliRunner().invoke(program, ["serve", "--help"], env=dict.fromkeys(names, "x"))

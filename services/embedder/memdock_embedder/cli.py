@@ -30,6 +30,19 @@ ENVIRONMENT = frozenset(
     }
 )
 
+# How the variables of the other programs begin, which a shell may hold as well.
+OTHERS = (
+    "MEMDOCK_CA_FILE",
+    "MEMDOCK_CERT_",
+    "MEMDOCK_EVAL_",
+    "MEMDOCK_GATEWAY_",
+    "MEMDOCK_KEY",
+    "MEMDOCK_PGVECTOR_",
+    "MEMDOCK_SYSTEM",
+    "MEMDOCK_TIMEOUT",
+    "MEMDOCK_URL",
+)
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Settings:
@@ -51,9 +64,10 @@ def main() -> None:
     The default model is bundled: no download, no key. Ask it with any OpenAI client; "input_type" is "query" or
     "passage", passage where it is not said.
     """
-    unknown = sorted(name for name in os.environ if name.startswith("MEMDOCK_") and name not in ENVIRONMENT)
+    ours = {name for name in os.environ if name.startswith("MEMDOCK_") and not name.startswith(OTHERS)}
+    unknown = sorted(ours - ENVIRONMENT)
     if unknown:
-        raise click.UsageError(f"unknown variable {unknown[0]}: expected {', '.join(sorted(ENVIRONMENT))}")
+        raise click.ClickException(f"unknown variable {unknown[0]}: expected {', '.join(sorted(ENVIRONMENT))}")
 
 
 @main.command()
