@@ -100,7 +100,7 @@ class ConfigFile:
             try:
                 self._value(node)
             except _BAD_VALUE:
-                yield _line_of(node), f"{node.value} is not a value that YAML can read; put it in quotes"
+                yield _line_of(node), "has a value that YAML cannot read; put it in quotes"
         names: set[tuple[str, Any]] = set()
         for key, _ in node.value if isinstance(node, yaml.MappingNode) else ():
             if not isinstance(key, yaml.ScalarNode):

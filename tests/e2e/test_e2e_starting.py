@@ -54,9 +54,12 @@ def test_a_system_is_served_once(stack: WholeStack) -> None:
 @pytest.mark.parametrize(
     ("text", "told"),
     [
-        ("systems: [\n", ["is not YAML", "line 2"]),
-        ("- systems\n", ["is not a mapping"]),
-        ("systems:\n  - {name: A, adress: grpc://h:1}\n", [":2: systems[0].name", ":2: systems[0].adress"]),
+        ("systems: [\n", [":2: is not YAML; look at column 1"]),
+        ("- systems\n", [":1: must be a mapping"]),
+        (
+            "systems:\n  - {name: A, adress: grpc://h:1}\n",
+            [":2: systems[0].name", "adress: is not known here; did you mean address?"],
+        ),
         ("systems:\n  - {name: a, address: ftp://h:1}\n", [":2: systems[0].address", "grpc, grpcs, http, https"]),
         ("systems:\n  - {name: a, address: grpc://h:1}\nkeys_file: none.json\n", [":3: keys_file", "none.json"]),
         ("systems:\n  - {name: a, address: grpc://h:1}\n", ["keys_file", "--insecure-dev"]),
