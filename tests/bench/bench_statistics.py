@@ -49,6 +49,7 @@ def a_matrix() -> ScoreMatrix:
         languages=("en", "ru"),
         dialogues=tuple(f"{number:02}" for number in range(DIALOGUES)),
         dialogue_of=np.arange(QUESTIONS) * DIALOGUES // QUESTIONS,
+        asked=np.ones((2, QUESTIONS), dtype=np.bool_),
         slices=slices,
         members=members,
         accuracy=Measure.right_or_wrong(right.astype(np.int64), rng.random(shape) < 0.99),

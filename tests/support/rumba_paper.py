@@ -211,6 +211,7 @@ def paper_matrix() -> ScoreMatrix:
         languages=LANGUAGES,
         dialogues=tuple(f"{number:02}" for number in range(DIALOGUES)),
         dialogue_of=np.arange(QUESTIONS) * DIALOGUES // QUESTIONS,
+        asked=np.ones((len(LANGUAGES), QUESTIONS), dtype=np.bool_),
         slices=slices,
         members=members,
         accuracy=Measure.right_or_wrong(correct, np.ones(correct.shape, dtype=np.bool_)),

@@ -72,14 +72,16 @@ class ScoreMatrix:
     """All scores of a run.
 
     Questions stand dialogue by dialogue: `dialogue_of`, one index into `dialogues` a question, never falls. A question
-    and its translation are one question in two languages, so the two languages of a dialogue are one cluster.
-    `members`, slices x questions, says which questions a slice holds.
+    and its translation are one question in two languages, so the two languages of a dialogue are one cluster. `asked`,
+    languages x questions, says which questions there are in a language; `members`, slices x questions, which a slice
+    holds. A question that was asked and has no score is missing; one that was not asked is not.
     """
 
     systems: tuple[str, ...]
     languages: tuple[str, ...]
     dialogues: tuple[str, ...]
     dialogue_of: Ints
+    asked: Bools
     slices: tuple[Slice, ...]
     members: Bools
     accuracy: Measure
@@ -98,9 +100,13 @@ class ScoreMatrix:
         if OVERALL not in self.slices:
             raise ValueError(f"the slices must hold {OVERALL}, of all questions")
         shape = (len(self.systems), len(self.languages), n)
+        if self.asked.shape != shape[1:]:
+            raise ValueError(f"asked {self.asked.shape} must be languages x questions, {shape[1:]}")
         for measure in filter(None, (self.accuracy, self.f1)):
             if measure.points.shape != shape:
                 raise ValueError(f"scores {measure.points.shape} must be systems x languages x questions, {shape}")
+            if (measure.known & ~self.asked).any():
+                raise ValueError("a question that was not asked in a language has a score in it")
 
     @property
     def n_questions(self) -> int:
@@ -132,6 +138,7 @@ def matrix_of(rows: Iterable[ScoredRow]) -> ScoreMatrix:
         languages=tuple(languages),
         dialogues=tuple(dialogues),
         dialogue_of=np.searchsorted(np.array(dialogues), np.array([dialogue for dialogue, _ in first])),
+        asked=places.asked(ordered),
         slices=slices,
         members=members,
         accuracy=places.accuracy(ordered),
@@ -147,6 +154,12 @@ class _Places:
         self._languages = {name: index for index, name in enumerate(languages)}
         self._questions = {name: index for index, name in enumerate(questions)}
         self._shape = (len(systems), len(languages), len(questions))
+
+    def asked(self, rows: Iterable[ScoredRow]) -> Bools:
+        asked = np.zeros(self._shape[1:], dtype=np.bool_)
+        for row in rows:
+            asked[self._place(row)[1:]] = True
+        return asked
 
     def accuracy(self, rows: Iterable[ScoredRow]) -> Measure:
         """Points in parts of one that every number of repeats divides."""
@@ -169,6 +182,9 @@ class _Places:
         repeats: defaultdict[tuple[int, int, int], list[float]] = defaultdict(list)
         for row, value in values:
             if value is not None:
-                question = self._questions[row.dialogue_id, row.question_id]
-                repeats[self._systems[row.system], self._languages[row.language], question].append(value)
+                repeats[self._place(row)].append(value)
         return repeats
+
+    def _place(self, row: ScoredRow) -> tuple[int, int, int]:
+        question = self._questions[row.dialogue_id, row.question_id]
+        return self._systems[row.system], self._languages[row.language], question

@@ -64,7 +64,7 @@ class Kind(StrEnum):
     """A baseline minus each memory system that answers with the same model, and minus their family (Table 6)."""
 
 
-JUDGES_DIFFER = "The languages have judges of their own: part of the difference may be theirs."
+JUDGES_DIFFER = "Where the languages have judges of their own, part of the difference may be theirs."
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -20,8 +20,8 @@ class Score:
     """One unit (a system or a family) in one language and slice, by one measure ("accuracy" or "f1").
 
     `standard_error` is the paper's: sqrt(p (1 - p) / n) for a system's accuracy, else sd / sqrt(n). `low` to `high` is
-    the headline interval, by dialogue. `asked` are the slice's questions, `n` those with a score; `least` to `most` is
-    where the score lies whatever the others would have been.
+    the headline interval, by dialogue. `asked` are the slice's questions in the language, `n` those with a score;
+    `least` to `most` is where the score lies whatever the others would have been.
     """
 
     measure: str

@@ -21,7 +21,7 @@ from memdock_evaluator.statistics.slices import Slice
 class Sides:
     """K sides. `points` and `counts`, K each, are indices of the reader's columns; `units` the points of a score of 1;
     `lows` and `highs` the least and the greatest mean that the questions without a score leave possible, in scores;
-    `asked` the questions of each side's slice.
+    `asked` the questions of each side's slice that were asked in all languages of the group.
     """
 
     points: Ints
@@ -70,25 +70,28 @@ class SideReader:
         for side in group:
             if side.slice not in self._member:
                 raise ValueError(f"{side.slice} is no slice of the matrix")
-        terms = [self._scores(term.unit, term.language, side.slice.axis) for side in group for term in side.terms]
-        known = np.logical_and.reduce([one.known for one in terms], axis=0).tobytes()
-        return [self._side(side, known) for side in group]
+        scores = [self._scores(term.unit, term.language, side.slice.axis) for side in group for term in side.terms]
+        known, asked = (
+            np.logical_and.reduce(columns, axis=0).tobytes()
+            for columns in ([one.known for one in scores], [one.asked for one in scores])
+        )
+        return [self._side(side, known, asked) for side in group]
 
-    def _read_side(self, side: Side, known: bytes) -> _Row:
-        """`known` are the bytes of the booleans, one a question, that say which count."""
+    def _read_side(self, side: Side, known: bytes, asked: bytes) -> _Row:
+        """`known` and `asked` are the bytes of booleans, one a question: which count, and which should."""
         scores = [(term.sign, self._scores(term.unit, term.language, side.slice.axis)) for term in side.terms]
         unit = lcm(*(one.unit for _, one in scores))
         points = np.add.reduce([one.points * (sign * unit // one.unit) for sign, one in scores], axis=0)
         counts = self._counts(side.slice, known)
-        member = self._member[side.slice]
-        bounds = [_bounds(one, sign, member) for sign, one in scores]
+        wanted = self._member[side.slice] & np.frombuffer(asked, dtype=np.bool_)
+        bounds = [_bounds(one, sign, wanted) for sign, one in scores]
         return (
             self._keep(points * self._columns[counts]),
             counts,
             unit,
             sum(low for low, _ in bounds),
             sum(high for _, high in bounds),
-            int(member.sum()),
+            int(np.count_nonzero(wanted)),
         )
 
     def _read_counts(self, slice_: Slice, known: bytes) -> int:
@@ -104,12 +107,14 @@ class SideReader:
                 raise ValueError(f"{name!r} is no {what} of the matrix: {', '.join(has)}")
         if not systems:
             raise ValueError(f"{unit!r} has no system with times: leave it out of the contrasts on {axis}")
-        place = [self._matrix.systems.index(name) for name in systems], self._matrix.languages.index(language)
+        where = self._matrix.languages.index(language)
+        place = [self._matrix.systems.index(name) for name in systems], where
         points, known = self._measure.points[place], self._measure.known[place]
         return _Scores(
             points=np.add.reduce(points, axis=0),
             missing=np.add.reduce(~known, axis=0, dtype=np.int64) * self._measure.unit,
             known=np.logical_and.reduce(known, axis=0),
+            asked=self._matrix.asked[where],
             unit=self._measure.unit * len(systems),
         )
 
@@ -120,19 +125,25 @@ class SideReader:
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class _Scores:
-    """One unit in one language: its points, what the missing scores could still add, and whether all of it is known."""
+    """One unit in one language, by question: its points, what missing scores could still add, whether all are known,
+    and whether it was asked.
+    """
 
     points: Ints
     missing: Ints
     known: Bools
+    asked: Bools
     unit: int
 
 
-def _bounds(scores: _Scores, sign: int, member: Bools) -> tuple[float, float]:
-    """The least and the greatest mean over a slice, if every missing score were the worst, or the best, for it."""
-    whole = scores.unit * max(int(np.count_nonzero(member)), 1)
-    known = int(scores.points @ member)
-    ends = known / whole, (known + int(scores.missing @ member)) / whole
+def _bounds(scores: _Scores, sign: int, wanted: Bools) -> tuple[float, float]:
+    """The least and the greatest mean over some questions, if every missing score were 0, and if it were 1.
+
+    In the manner of Manski 1990, "Nonparametric bounds on treatment effects".
+    """
+    whole = scores.unit * max(int(np.count_nonzero(wanted)), 1)
+    known = int(scores.points @ wanted)
+    ends = known / whole, (known + int(scores.missing @ wanted)) / whole
     return ends if sign > 0 else (-ends[1], -ends[0])
 
 

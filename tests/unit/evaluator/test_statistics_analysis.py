@@ -22,6 +22,7 @@ def first_dialogues(matrix: ScoreMatrix, dialogues: int) -> ScoreMatrix:
         matrix,
         dialogues=matrix.dialogues[:dialogues],
         dialogue_of=matrix.dialogue_of[inside],
+        asked=matrix.asked[:, inside],
         members=matrix.members[:, inside],
         accuracy=Measure.right_or_wrong(matrix.accuracy.points[..., inside], matrix.accuracy.known[..., inside]),
         f1=None,
@@ -155,6 +156,33 @@ def test_bounds_hold_whatever_the_missing_scores_were() -> None:
     for true_score, score in zip((one for one in truth.scores if one.measure == "accuracy"), found.scores, strict=True):
         assert (score.least or 0) - 2e-6 <= (true_score.score or 0) <= (score.most or 0) + 2e-6
         assert score.n <= score.asked == true_score.n
+
+
+def test_a_question_of_one_language_is_not_missing_in_the_other() -> None:
+    """Ten dialogues in English alone, ten in Russian alone, ten in both; each with one answer that has no score."""
+    rows = [
+        ScoredRow(
+            system=system,
+            language=language,
+            dialogue_id=f"{dialogue:02}",
+            question_id=str(question),
+            correct=None if question == 0 else (dialogue + question) % 3 > 0,
+        )
+        for system in ("a", "b")
+        for language, dialogues in (("en", range(20)), ("ru", range(10, 30)))
+        for dialogue in dialogues
+        for question in range(5)
+    ]
+    matrix = matrix_of(rows)
+    families = [Family(name="of a", systems=("a",)), Family(name="of b", systems=("b",))]
+    analysis = analyse(matrix, paper_plan(matrix, families), resamples=99)
+    assert analysis.n_questions == 150
+    assert {(one.asked, one.n, one.n_dialogues) for one in analysis.scores} == {(100, 80, 20)}
+    for score in analysis.scores:
+        assert score.least == pytest.approx(0.8 * (score.score or 0), abs=1e-6)
+        assert score.most == pytest.approx(0.8 * (score.score or 0) + 0.2, abs=1e-6)
+    for _, one in differences(analysis, Kind.LANGUAGES):
+        assert (one.asked, one.n, one.n_dialogues) == (50, 40, 10)
 
 
 def test_a_system_without_any_score_in_a_language_says_nothing_there() -> None:

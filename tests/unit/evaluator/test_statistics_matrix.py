@@ -46,6 +46,7 @@ def test_a_matrix_is_in_order_whatever_the_rows_order() -> None:
     assert matrix.accuracy.points.tolist() == [[[1, 0, 0, 1, 1, 0]] * 2] * 2
     assert matrix.accuracy.unit == 1
     assert matrix.accuracy.known.all()
+    assert matrix.asked.all()
     again = matrix_of(reversed(ROWS))
     assert again.accuracy.points.tolist() == matrix.accuracy.points.tolist()
     assert again.slices == matrix.slices
@@ -164,6 +165,8 @@ def test_nothing_is_no_matrix() -> None:
         ({"slices": (Slice(axis="a", value="b"),), "members": np.ones((1, 6), dtype=np.bool_)}, "of all questions"),
         ({"members": np.ones((1, 6), dtype=np.bool_)}, "slices x questions"),
         ({"systems": ("a",)}, "systems x languages x questions"),
+        ({"asked": np.ones((2, 5), dtype=np.bool_)}, "languages x questions"),
+        ({"asked": np.zeros((2, 6), dtype=np.bool_)}, "not asked"),
     ],
 )
 def test_a_matrix_that_does_not_fit_together_is_refused(changes: dict[str, object], message: str) -> None:

@@ -113,10 +113,11 @@ def in_slices(values: Ints, members: Bools, dialogue_of: Ints) -> tuple[Ints, In
     return added_up(values * members, dialogue_of), added_up(members.astype(np.int64), dialogue_of)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("dialogues", [25, 85])
 def test_a_block_without_differences_finds_one_as_rarely_as_it_says(dialogues: int) -> None:
     """Two systems alike, eight slices: Holm's p falls below .05 anywhere in one block of twenty."""
-    rng, runs, slices = np.random.default_rng(dialogues), 1500, 8
+    rng, runs, slices = np.random.default_rng(dialogues), 1000, 8
     headline = resampled = 0
     for _ in range(runs):
         dialogue_of = dialogues_of(rng, dialogues)
@@ -128,14 +129,14 @@ def test_a_block_without_differences_finds_one_as_rarely_as_it_says(dialogues: i
         resampled += np.nanmin(holm(bootstrapped(points, counts, rng, resamples=999).p.tolist())) <= ALPHA
     assert headline / runs == pytest.approx(ALPHA, abs=allowed(ALPHA, runs))
     # The percentile bootstrap's p is a little too small, the more so the fewer the dialogues: it is not the headline.
-    assert resampled / runs <= (0.08 if dialogues == 85 else 0.12)
+    assert resampled / runs <= (0.09 if dialogues == 85 else 0.13)
 
 
 @pytest.mark.slow
 @pytest.mark.parametrize("dialogues", [25, 85])
 def test_pairs_and_slices_without_differences_find_one_as_rarely_as_they_say(dialogues: int) -> None:
     """Six systems alike, all pairs over everything and in five slices; and the simultaneous intervals behind ranks."""
-    rng, runs, systems, slices = np.random.default_rng(dialogues), 800, 6, 5
+    rng, runs, systems, slices = np.random.default_rng(dialogues), 400, 6, 5
     found_one = ranked = 0
     for _ in range(runs):
         dialogue_of = dialogues_of(rng, dialogues)
@@ -159,7 +160,7 @@ def test_pairs_and_slices_without_differences_find_one_as_rarely_as_they_say(dia
 
 def test_a_true_difference_beside_them_does_not_make_false_ones_likelier() -> None:
     """One system of four is better: it is found, and the pairs of the others stay within the promise."""
-    rng, runs = np.random.default_rng(4), 800
+    rng, runs = np.random.default_rng(4), 400
     false = true = 0
     for _ in range(runs):
         dialogue_of = dialogues_of(rng, 85)
@@ -176,7 +177,7 @@ def test_a_true_difference_beside_them_does_not_make_false_ones_likelier() -> No
 @pytest.mark.slow
 def test_a_whole_analysis_of_families_alike_keeps_its_promise() -> None:
     """Through the one entry: the blocks of a gap and of slices, and their intervals, where nothing differs."""
-    rng, runs = np.random.default_rng(5), 500
+    rng, runs = np.random.default_rng(5), 250
     families = (Family(name="one", systems=("a", "b")), Family(name="other", systems=("c", "d", "e")))
     gaps = slices_apart = covered = intervals = 0
     for _ in range(runs):
@@ -190,6 +191,7 @@ def test_a_whole_analysis_of_families_alike_keeps_its_promise() -> None:
             languages=("ru",),
             dialogues=tuple(map(str, range(40))),
             dialogue_of=dialogue_of,
+            asked=np.ones((1, len(dialogue_of)), dtype=np.bool_),
             slices=slices,
             members=members,
             accuracy=Measure.right_or_wrong(scores, np.ones(scores.shape, dtype=np.bool_)),
