@@ -44,8 +44,8 @@ def max_t(differences: Ints, *, rng: np.random.Generator, resamples: int) -> Flo
     a dialogue change sign together, dialogues independently: a randomisation test (Canay, Romano and Shaikh 2017,
     "Randomization tests under an approximate symmetry assumption", Econometrica 85), exact where the signs are even and
     the wild cluster bootstrap with the null imposed (Cameron, Gelbach and Miller 2008) where they nearly are. T is
-    |sum| / sqrt(sum of squares), which no change of sign alters below. The maximum over the hypotheses not yet
-    rejected keeps the family-wise error (Westfall and Young 1993, algorithm 2.8; Romano and Wolf 2005, JASA 100).
+    |sum| / sqrt(sum of squares), of which a change of signs alters the sum alone. The maximum over the hypotheses not
+    yet rejected keeps the family-wise error (Westfall and Young 1993, algorithm 2.8; Romano and Wolf 2005, JASA 100).
     A pair without any difference has p = 1.
     """
     adjusted = np.ones(len(differences))

@@ -30,16 +30,21 @@ class _Pairs:
 def pair_families(
     matrix: ScoreMatrix, plan: AnalysisPlan, *, rng: np.random.Generator, resamples: int
 ) -> tuple[PairFamily, ...]:
-    """Each language's pairs x slices, corrected together by max-T. Pairs in a slice of few dialogues are left out."""
+    """Each language's pairs x slices, corrected together by max-T, of all systems that are in a family.
+
+    Pairs in a slice of few dialogues are left out.
+    """
     return tuple(_pair_family(matrix, plan, language, rng, resamples) for language in matrix.languages)
 
 
 def _pair_family(
     matrix: ScoreMatrix, plan: AnalysisPlan, language: str, rng: np.random.Generator, resamples: int
 ) -> PairFamily:
-    if len(matrix.systems) < 2:
-        return PairFamily(language=language, refused="one system: nothing to compare", left_out=0, pairs=())
-    pairs = _pairs(matrix, plan, language, matrix.systems, matrix.slices)
+    systems = list(dict.fromkeys(system for family in plan.families for system in family.systems))
+    if len(systems) < 2:
+        refused = "fewer than two systems in families: nothing to compare"
+        return PairFamily(language=language, refused=refused, left_out=0, pairs=())
+    pairs = _pairs(matrix, plan, language, systems, matrix.slices)
     tested = np.flatnonzero(pairs.errors.clusters >= LEAST_DIALOGUES)
     left_out = len(pairs.names) - len(tested)
     refused = ""

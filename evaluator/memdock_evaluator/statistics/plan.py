@@ -92,9 +92,9 @@ class AnalysisPlan:
     """What an analysis is to say.
 
     `atemporal` systems leave the slices of `slices.TIME_AXES`, alone and in their families. Systems are ranked within
-    their family, and compared in pairs within a language. `level` is that of all intervals, `alpha` of tests, `power`
-    that of the smallest detectable differences. Raises `ValueError` for a family that has a system's name, a name
-    twice, or no system.
+    their family; those of all families are compared in pairs within a language. `level` is that of all intervals,
+    `alpha` of tests, `power` (above .5) that of the smallest detectable differences. Raises `ValueError` for a family
+    that has a system's name, a name twice, or no system.
     """
 
     families: tuple[Family, ...]

@@ -107,8 +107,8 @@ class Pair:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PairFamily:
-    """All pairs of systems in all slices of a language. `refused` says why there are none, or is "". `left_out` counts
-    the pairs and slices with too few dialogues to test.
+    """All pairs of the families' systems in all slices of a language. `refused` says why there are none, or is "".
+    `left_out` counts the pairs and slices with too few dialogues to test.
     """
 
     language: str

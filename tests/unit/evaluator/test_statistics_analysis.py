@@ -242,6 +242,26 @@ def test_pairs_name_the_better_first_by_their_sign_and_ranks_agree() -> None:
     assert 0.02 < ranking.smallest_detectable < 0.15
 
 
+def test_pairs_are_of_systems_in_families_and_in_time_of_those_with_times() -> None:
+    matrix = first_dialogues(paper_matrix(), 25)
+    two = Family(name="two", systems=("mem0g", "mem0"))
+    english, _ = analyse(matrix, AnalysisPlan(families=(two,), atemporal=frozenset(["mem0g"])), resamples=99).pairs
+    assert {(pair.first, pair.second) for pair in english.pairs} == {("mem0g", "mem0")}
+    assert {pair.axis for pair in english.pairs} == {
+        "overall",
+        "scope",
+        "group",
+        "supergroup",
+        "reasoning",
+        "position",
+        "position_single",
+    }
+    alone = AnalysisPlan(families=(Family(name="one", systems=("mem0",)),))
+    refused = analyse(matrix, alone, resamples=99)
+    assert {family.refused for family in refused.pairs} == {"fewer than two systems in families: nothing to compare"}
+    assert {ranking.refused for ranking in refused.rankings} == {"fewer than two systems with scores: nothing to rank"}
+
+
 def test_repeats_in_parts_of_a_score_give_what_their_means_give() -> None:
     """Every question asked twice: the accuracy is the mean, and so is every contrast."""
     rng = np.random.default_rng(5)
