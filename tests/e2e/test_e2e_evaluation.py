@@ -149,6 +149,18 @@ def test_the_systems_own_model_fails(stack: WholeStack, offline: Runs, fault: st
     assert offline.outcomes(f"embedder-{fault}") == offline.outcomes("undisturbed")
 
 
+@pytest.mark.slow
+def test_the_systems_own_model_answers_garbage(stack: WholeStack, offline: Runs) -> None:
+    stack.models.faults[:] = faults_of("garbage") * 10
+    try:
+        done = offline.run("garbage")
+    finally:
+        stack.models.faults.clear()
+    refused(done, 3, "turns failed (PROVIDER_PROTOCOL_ERROR", "the same command sends them again")
+    refused(offline.run("garbage"), 0)
+    assert offline.outcomes("garbage") == offline.outcomes("undisturbed")
+
+
 @contextmanager
 def half_way(stack: WholeStack, words: list[str], requests: int) -> Iterator[subprocess.Popen[str]]:
     """The command that has come so far that the embedder was asked `requests` times, or that has ended.

@@ -75,6 +75,7 @@ def _entry(row: Row, place: Place) -> dict[str, Any]:
         "references": [place(reference) for reference in row.references],
         "evidence_sessions": row.evidence_sessions,
         "evidence_turns": row.evidence_turns,
+        "failed_evidence": row.failed_evidence,
         "abstention": row.abstention,
         "answer": None if row.answer is None else place(row.answer),
         "abstained": row.abstained,

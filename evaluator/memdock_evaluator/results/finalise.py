@@ -46,7 +46,7 @@ def _timings(parts: Parts) -> list[Timing]:
 
 
 def _totals(folder: Folder, units: Sequence[Unit], expected: int) -> SystemTotals:
-    counts, coverage = Counter[str](), Counter[str]()
+    counts, coverage, failed = Counter[str](), Counter[str](), Counter[str]()
     spent: list[ModelUsage] = []
     residue: list[Residue] = []
     not_reset: list[str] = []
@@ -55,6 +55,7 @@ def _totals(folder: Folder, units: Sequence[Unit], expected: int) -> SystemTotal
         ingested = parts.newest(INGEST)
         for record in ingested:
             counts.update(asdict(record.counts))
+            failed.update(turn.reason for turn in record.failed_turns)
         counts["stale_reads"] += sum(record.stale for record in parts.read(RETRIEVE))
         coverage.update(_coverage(parts.newest(ROWS)))
         closed = parts.newest(CLOSE)
@@ -65,6 +66,7 @@ def _totals(folder: Folder, units: Sequence[Unit], expected: int) -> SystemTotal
             not_reset.append(ingested[-1].space_id)
     return SystemTotals(
         ingest=IngestCounts(**counts),
+        failed_turns=dict(sorted(failed.items())),
         usage=usage.merge(spent),
         coverage=Coverage(expected=expected, **coverage),
         residue=_by_component(residue),

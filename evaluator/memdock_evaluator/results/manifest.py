@@ -143,6 +143,8 @@ class SystemTotals:
     """What the run did with one system. `spaces_not_reset` are spaces that may still hold the data."""
 
     ingest: IngestCounts = field(default_factory=IngestCounts)
+    failed_turns: Mapping[str, int] = field(default_factory=dict)
+    """Turns that the system failed at, by reason."""
     usage: tuple[ModelUsage, ...] = ()
     """Inside the system, as its spaces reported it, by model and purpose."""
     coverage: Coverage = field(default_factory=Coverage)
@@ -153,7 +155,7 @@ class SystemTotals:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Manifest:
-    """The whole file. `finished` is `None` until every question has its row; `totals` are by system."""
+    """The whole file. `finished` is `None` while anything is left to do; `totals` are by system."""
 
     schema_version: int = SCHEMA_VERSION
     run_id: str

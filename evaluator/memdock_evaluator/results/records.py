@@ -39,13 +39,17 @@ class FailedTurn:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Ingested:
-    """A dialogue in its space."""
+    """A dialogue in its space. `failed_turns`: what the system failed at and does not hold."""
 
     space_id: str
     counts: IngestCounts
     failed_turns: tuple[FailedTurn, ...] = ()
     blame: Blame | None = None
     timings: tuple[Timing, ...] = ()
+
+    def is_whole(self, allowed: float) -> bool:
+        """Whether no more than this share of the dialogue's turns failed."""
+        return len(self.failed_turns) <= allowed * self.counts.turns_read
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -69,7 +69,8 @@ class Row:
     be read: then `judge_note` says why). `verdict` is a label of the 0-3 rubric, not a scale: never average it. A
     retrieval figure is `None` where the evidence is unknown, the question an abstention, the memories name no sources,
     or the infrastructure failed first; it is 0 where the system itself failed. `memories` of the full-context baseline
-    are left out.
+    are left out. `failed_turns` counts the turns of the dialogue that the system failed to store, and
+    `failed_evidence` names those that the answer rests on: such a row is scored as it stands.
     Tokens are those of the calls that led to this row; `context_tokens` are always estimated as a quarter of the bytes
     of UTF-8, the others where an endpoint reports none (then `tokens_estimated`).
     """
@@ -89,6 +90,8 @@ class Row:
     outcome: Outcome
     reason: str = ""
     detail: str = ""
+    failed_turns: int = 0
+    failed_evidence: tuple[str, ...] = ()
     memories: tuple[RetrievedMemory, ...] = ()
     answer: str | None = None
     abstained: bool = False

@@ -18,7 +18,7 @@ from memdock_evaluator.faults import RunStoppedError
 from memdock_evaluator.interrupting import run_until_told
 from memdock_evaluator.report.writing import write_report
 from memdock_evaluator.results.folder import FolderError
-from memdock_evaluator.results.manifest import ManifestError
+from memdock_evaluator.results.manifest import ManifestError, SystemTotals
 from memdock_evaluator.results.parts import PartError
 from memdock_evaluator.run.evaluation import RunEnd, evaluate
 from memdock_evaluator.run.options import how_options, model_options, pace_options, what_options
@@ -29,6 +29,12 @@ from memdock_evaluator.words import counted
 _PREFIX = "MEMDOCK_EVAL_"
 _SECRETS = ("--key", "--answer-key", "--judge-key")
 _AGAIN = "the same command goes on from here"
+
+
+class _TurnsFailed(click.ClickException):
+    """Every question has its outcome, but turns that a system was given are not stored."""
+
+    exit_code = 3
 
 
 @click.command("run")
@@ -59,7 +65,8 @@ def run(context: click.Context, /, **given: Any) -> None:
       memdock-eval run --url http://127.0.0.1:8080 --system my-memory --data my.jsonl --out runs/mine
       memdock-eval run --baseline oracle --baseline refusal --data own --language ru --out runs/bounds
 
-    Exit code 0: complete; 1: incomplete or failed, the message says why; 2: the command line is wrong.
+    Exit code 0: complete; 1: incomplete or failed, the message says why; 2: the command line is wrong; 3: complete but
+    for turns that a system failed to store.
     """
     _refuse_unknown_variables(context)
     try:
@@ -103,6 +110,9 @@ def _tell(end: RunEnd, out: str) -> None:
         write_report(out)
         print_summary(summary, Console())
         click.echo(f"{counted(end.expected, 'row')}; open {out}/report.html")
+    if end.only_lacks_turns:
+        choice = "the same command sends them again, --allow-failed-turns PERCENT takes the run as it is"
+        raise _TurnsFailed(f"{_failed_turns(end)}; {choice}")
     if not end.complete:
         raise click.ClickException(f"{_unfinished(end)}; {_AGAIN}")
 
@@ -111,11 +121,22 @@ def _unfinished(end: RunEnd) -> str:
     found = [end.stopped] if end.stopped else []
     if end.unanswered:
         found.append(f"{end.unanswered} of {end.expected} questions have no outcome yet{_why(end)}")
+    if end.lacking:
+        found.append(_failed_turns(end))
     if end.spaces_not_reset and not end.stopped:
-        found.append(
-            f"{counted(len(end.spaces_not_reset), 'space')} could not be reset ({', '.join(end.spaces_not_reset[:3])})"
-        )
+        spaces = counted(len(end.spaces_not_reset), "space")
+        found.append(f"{spaces} not reset ({', '.join(end.spaces_not_reset[:3])})")
     return "; ".join(found)
+
+
+def _failed_turns(end: RunEnd) -> str:
+    """ "rag: 3 of 840 turns failed (PROVIDER_PROTOCOL_ERROR 3)", for each system."""
+    return "; ".join(_failed_turns_of(name, end.manifest.totals[name]) for name in end.lacking)
+
+
+def _failed_turns_of(name: str, totals: SystemTotals) -> str:
+    reasons = ", ".join(f"{reason} {count}" for reason, count in totals.failed_turns.items())
+    return f"{name}: {totals.ingest.failed} of {counted(totals.ingest.turns_read, 'turn')} failed ({reasons})"
 
 
 def _why(end: RunEnd) -> str:
@@ -144,6 +165,7 @@ def _settings(context: click.Context, given: dict[str, Any]) -> RunSettings:
             rubric=str(given["rubric"] or ""),
             form=given["judge_form"],
         ),
+        allowed_failed_turns=given["allow_failed_turns"] / 100,
         flush_timeout_s=given["flush_timeout"],
         call_timeout_s=given["call_timeout"],
         patience_s=given["patience"],

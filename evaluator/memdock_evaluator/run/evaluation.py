@@ -11,7 +11,7 @@ from memdock_evaluator.results.finalise import MANIFEST, totals, write_outcomes,
 from memdock_evaluator.results.folder import Folder
 from memdock_evaluator.results.manifest import Manifest
 from memdock_evaluator.results.parts import Parts
-from memdock_evaluator.results.records import ROWS
+from memdock_evaluator.results.records import INGEST, ROWS
 from memdock_evaluator.run.beginning import begin, earlier, held, now
 from memdock_evaluator.run.loop import Loop
 from memdock_evaluator.run.progress import show_progress
@@ -24,12 +24,14 @@ from memdock_evaluator.run.tools import open_tools, plan_of, try_models
 class RunEnd:
     """How a run ended. `stopped`: why it could not go on; "": it went through all that there is.
 
-    `has_rows`: every question has a row, so that `outcomes.jsonl` and `timings.jsonl` were written.
+    `has_rows`: every question has a row, so that `outcomes.jsonl` and `timings.jsonl` were written. `lacking`: the
+    systems with dialogues of which more turns failed than are allowed.
     """
 
     manifest: Manifest
     has_rows: bool
     kept: bool
+    lacking: tuple[str, ...] = ()
     stopped: str = ""
 
     @property
@@ -53,7 +55,12 @@ class RunEnd:
     @property
     def complete(self) -> bool:
         """Nothing is left to do."""
-        return not self.stopped and not self.unanswered and not self.spaces_not_reset
+        return not (self.stopped or self.unanswered or self.lacking or self.spaces_not_reset)
+
+    @property
+    def only_lacks_turns(self) -> bool:
+        """All that is left to do is to send failed turns again."""
+        return bool(self.lacking) and not (self.stopped or self.unanswered)
 
 
 async def evaluate(settings: RunSettings, console: Console) -> RunEnd:
@@ -100,8 +107,20 @@ def _end(loop: Loop, manifest: Manifest, stopped: str) -> RunEnd:
         write_outcomes(folder, expected)
         write_timings(folder, expected)
     manifest = replace(manifest, totals=totals(folder, expected))
-    end = RunEnd(manifest=manifest, has_rows=has_rows, kept=loop.settings.keep, stopped=stopped)
-    if not end.unanswered:
+    allowed = loop.settings.allowed_failed_turns
+    lacking = {
+        unit.system
+        for unit in expected
+        if not all(ingested.is_whole(allowed) for ingested in Parts(folder, unit).newest(INGEST))
+    }
+    end = RunEnd(
+        manifest=manifest,
+        has_rows=has_rows,
+        kept=loop.settings.keep,
+        lacking=tuple(sorted(lacking)),
+        stopped=stopped,
+    )
+    if not end.unanswered and not end.lacking:
         end = replace(end, manifest=replace(manifest, finished=manifest.finished or now()))
     folder.write(MANIFEST, end.manifest.to_json())
     return end

@@ -1,7 +1,7 @@
 """A dialogue into its space: turns in order, the barrier, failed turns once more, and what the system lists of them."""
 
 from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 
 from memdock.types import StageTiming, Turn, TurnRecord, TurnState
@@ -47,6 +47,13 @@ class Ingest:
             self.progress.advance(Work.ACCEPTED, len(group))
         if await self._wait():
             await self._retry()
+
+    async def add_again(self, turns: Iterable[Turn], failed: Iterable[FailedTurn]) -> None:
+        """Sends what `failed` of the `turns` that were sent before, once more, then waits; counts none as progress."""
+        self._sent.update((turn.turn_id, turn) for turn in turns)
+        self._processed = len(self._sent)
+        self._refused.update((turn.turn_id, turn) for turn in failed)
+        await self._retry()
 
     async def finish(self) -> Ingested:
         """Compares what was sent with what the system lists."""

@@ -9,7 +9,7 @@ from memdock.types import Feature
 from memdock_evaluator.dataset import Dialogue
 from memdock_evaluator.results.folder import Folder
 from memdock_evaluator.results.parts import Parts, Unit
-from memdock_evaluator.results.records import CLOSE, ROWS
+from memdock_evaluator.results.records import CLOSE, INGEST, ROWS
 from memdock_evaluator.results.rows import Outcome
 from memdock_evaluator.run.answering import Answering, keys_of
 from memdock_evaluator.run.parallel import for_each
@@ -18,7 +18,8 @@ from memdock_evaluator.run.retriever import BaselineRetriever, Retriever
 from memdock_evaluator.run.row_maker import RowMaker
 from memdock_evaluator.run.selection import Selection, Survey
 from memdock_evaluator.run.settings import RunSettings
-from memdock_evaluator.run.system_retriever import SystemRetriever, space_id
+from memdock_evaluator.run.space import Space, space_id
+from memdock_evaluator.run.system_retriever import SystemRetriever
 from memdock_evaluator.run.tools import Tools
 
 
@@ -38,7 +39,8 @@ class UnitRun:
         retrievals = await self.retriever.retrieve(self.dialogue, keys_of(self.dialogue, self.repeats))
         answered = await self.answering.answers(self.dialogue, retrievals)
         judged = await self.answering.verdicts(self.dialogue, answered)
-        self.parts.write(ROWS, self.row_maker.rows(self.dialogue, retrievals, answered, judged))
+        failed_turns = {turn.turn_id for each in self.parts.newest(INGEST) for turn in each.failed_turns}
+        self.parts.write(ROWS, self.row_maker.rows(self.dialogue, retrievals, answered, judged, failed_turns))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -94,7 +96,7 @@ class Loop:
         dialogue, name = item
         unit = Unit(system=name, language=dialogue.language, dialogue_id=dialogue.dialogue_id)
         parts = Parts(self.folder, unit)
-        if _is_done(parts):
+        if _is_done(parts, self.settings.allowed_failed_turns):
             self._skip(dialogue, name)
         else:
             await self._unit_run(dialogue, parts).run()
@@ -135,17 +137,20 @@ class Loop:
             return BaselineRetriever(
                 baseline=self.tools.baselines[unit.system], as_of=self.settings.as_of, progress=self.progress
             )
-        return SystemRetriever(
+        space = Space(
+            space_id=space_id(self.run_id, unit.dialogue_id, unit.language),
             system=self.tools.systems[unit.system],
             parts=parts,
-            space_id=space_id(self.run_id, unit.dialogue_id, unit.language),
             settings=self.settings,
             progress=self.progress,
         )
+        return SystemRetriever(space=space, parts=parts, settings=self.settings, progress=self.progress)
 
 
-def _is_done(parts: Parts) -> bool:
-    """Whether every question has its row, none is to be asked again, and the space was given back if there was one."""
-    rows, closed = parts.newest(ROWS), parts.newest(CLOSE)
+def _is_done(parts: Parts, allowed_failed_turns: float) -> bool:
+    """Whether every question has its row and none is to be asked again, and the space was filled and given back."""
+    rows, ingested, closed = parts.newest(ROWS), parts.newest(INGEST), parts.newest(CLOSE)
     asked = bool(rows) and all(row.outcome is not Outcome.INFRASTRUCTURE_ERROR for row in rows)
-    return asked and all(end.blame is None for end in closed)
+    whole = all(each.is_whole(allowed_failed_turns) for each in ingested)
+    given_back = not ingested or (bool(closed) and closed[-1].blame is None)
+    return asked and whole and given_back

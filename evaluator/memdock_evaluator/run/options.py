@@ -127,6 +127,15 @@ how_options = _grouped(
     ),
     click.option("--as-of", is_flag=True, help="Ask each question when only what had been said by its date is stored."),
     click.option("--keep", is_flag=True, help="Leave the run's spaces filled at the end."),
+    click.option(
+        "--allow-failed-turns",
+        type=click.FloatRange(min=0, max=100),
+        metavar="PERCENT",
+        default=0.0,
+        show_default=True,
+        help="Of a dialogue's turns, how many a system may fail at; with more the run ends with exit code 3, and the "
+        "same command sends them again.",
+    ),
 )
 
 model_options = _grouped(

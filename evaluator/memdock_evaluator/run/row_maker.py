@@ -1,7 +1,7 @@
 """The rows of a unit: what each stage found out about a question, put together and scored."""
 
-from collections.abc import Iterator, Mapping
-from dataclasses import asdict, dataclass
+from collections.abc import Collection, Iterator, Mapping
+from dataclasses import asdict, dataclass, replace
 from typing import Any
 
 from memdock_evaluator.dataset import Dialogue, Question
@@ -27,11 +27,18 @@ class RowMaker:
         retrievals: Mapping[Key, Retrieval],
         answered: Mapping[Key, Answered],
         judged: Mapping[Key, Judged],
+        failed_turns: Collection[str] = (),
     ) -> Iterator[Row]:
-        """One row for each key of `retrievals`; the later stages lack the keys that did not get so far."""
+        """One row for each key of `retrievals`; the later stages lack the keys that did not get so far.
+
+        `failed_turns`: ids of the dialogue's turns that the system failed to store.
+        """
         questions = {question.question_id: question for question in dialogue.questions}
         for key, retrieval in retrievals.items():
-            yield self._row(questions[key[0]], retrieval, answered.get(key), judged.get(key))
+            question = questions[key[0]]
+            row = self._row(question, retrieval, answered.get(key), judged.get(key))
+            lost = tuple(turn_id for turn_id in question.evidence_turns if turn_id in failed_turns)
+            yield replace(row, failed_turns=len(failed_turns), failed_evidence=lost)
 
     def _row(self, question: Question, retrieval: Retrieval, answered: Answered | None, judged: Judged | None) -> Row:
         blame = _first_blame(retrieval, answered, judged)

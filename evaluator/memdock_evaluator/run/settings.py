@@ -43,8 +43,9 @@ class RunSettings:
 
     `url` and `key` reach the gateway or a lone system; `systems` are names behind it, `baselines` names of
     `baselines.BASELINES`. `concurrency` bounds the dialogues in work, `parallel_questions` the questions of each.
-    `trial`: the models are asked a small question before anything is stored. `patience_s` is how long a call into a system is tried again while the infrastructure fails. `command` is what the
-    manifest quotes, without secrets.
+    `allowed_failed_turns` is the share of a dialogue's turns that a system may fail at and the dialogue still be done.
+    `trial`: the models are asked a small question before anything is stored. `patience_s` is how long a call into a
+    system is tried again while the infrastructure fails. `command` is what the manifest quotes, without secrets.
     """
 
     data: tuple[DataSource, ...]
@@ -64,6 +65,7 @@ class RunSettings:
     reference_time: bool = False
     as_of: bool = False
     keep: bool = False
+    allowed_failed_turns: float = 0.0
     answerer: ModelSettings = field(default_factory=ModelSettings)
     judge: ModelSettings = field(default_factory=ModelSettings)
     trial: bool = True

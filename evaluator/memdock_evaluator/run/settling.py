@@ -1,16 +1,23 @@
 """One stage of one unit, question by question: what earlier attempts settled is kept, the rest is done and written."""
 
 from collections.abc import Awaitable, Callable, Mapping, Sequence
+from dataclasses import replace
 from typing import TypeAlias, TypeVar
 
 from memdock_evaluator.faults import Fault
 from memdock_evaluator.results.parts import Parts
-from memdock_evaluator.results.records import Answered, Blame, Judged, Kind, Retrieval
+from memdock_evaluator.results.records import ANSWER, JUDGE, RETRIEVE, Answered, Blame, Judged, Kind, Retrieval
 from memdock_evaluator.results.rows import Outcome
 from memdock_evaluator.run.parallel import for_each, stream
 
 Key: TypeAlias = tuple[str, int]
 """A question's id and the repeat."""
+
+_STORED_ANEW = Blame(
+    outcome=Outcome.INFRASTRUCTURE_ERROR,
+    reason="STORED_ANEW",
+    detail="turns that had failed were sent again; the question is asked again",
+)
 
 RecordT = TypeVar("RecordT", Retrieval, Answered, Judged)
 
@@ -29,6 +36,21 @@ def known(parts: Parts, kind: Kind[RecordT]) -> dict[Key, RecordT]:
     """What earlier attempts settled; of a question's records the last one counts."""
     records = {record.key: record for record in parts.read(kind)}
     return {key: record for key, record in records.items() if settled(record.blame)}
+
+
+def ask_again(parts: Parts) -> None:
+    """Unsettles every question of the unit: what it was answered from is not what is stored any more.
+
+    The last stage first, so that a kill in between leaves no verdict on an answer that is not asked for again.
+    """
+    _unsettle(parts, JUDGE)
+    _unsettle(parts, ANSWER)
+    _unsettle(parts, RETRIEVE)
+
+
+def _unsettle(parts: Parts, kind: Kind[RecordT]) -> None:
+    records = (record for _, record in sorted(known(parts, kind).items()))
+    parts.write(kind, [replace(record, blame=_STORED_ANEW, timings=()) for record in records])
 
 
 async def settle(

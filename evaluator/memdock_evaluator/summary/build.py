@@ -11,7 +11,7 @@ from memdock_evaluator.results.folder import Folder
 from memdock_evaluator.results.manifest import Manifest
 from memdock_evaluator.results.rows import Outcome, Row, Timing
 from memdock_evaluator.summary.caveats import caveats
-from memdock_evaluator.summary.figures import delete_info, figures, recall_at
+from memdock_evaluator.summary.figures import delete_info, failed_turns, figures, recall_at
 from memdock_evaluator.summary.ranking import offline, rankable
 from memdock_evaluator.summary.shape import Figures, LanguageSummary, Latency, Summary, SystemSummary, Tokens
 from memdock_evaluator.summary.source import read_run
@@ -71,6 +71,7 @@ def _language(rows: Sequence[Row], latency_ms: Mapping[str, Latency], k: int) ->
         n_dialogues=len({row.dialogue_id for row in rows}),
         recall_at=recall_at(rows, k),
         delete_info=delete_info(rows),
+        failed_turns=failed_turns(rows),
         outcomes={outcome.value: counts[outcome] for outcome in Outcome},
         unscored=sum(row.correct is None for row in answered),
         abstained=sum(row.abstained for row in answered),

@@ -27,7 +27,7 @@ def caveats(systems: Systems, manifest: Manifest) -> list[Caveat]:
         *_slices(systems),
         *_retrieval(systems),
         *_data(manifest),
-        *_ingest(manifest),
+        *_ingest(systems, manifest),
     ]
     return [Caveat(about=about, text=text) for about, text in sorted(sentences, key=lambda s: ABOUT.index(s[0]))]
 
@@ -165,14 +165,20 @@ def _data(manifest: Manifest) -> Sentences:
         yield "data", f"The data has {counted(sum(oddities.values()), 'oddity', 'oddities')} ({counts})."
 
 
-def _ingest(manifest: Manifest) -> Sentences:
+def _ingest(systems: Systems, manifest: Manifest) -> Sentences:
     for name, totals in sorted(manifest.totals.items()):
         ingest = totals.ingest
         if ingest.failed:
+            touched = (
+                [found["failed_turns"] for found in systems[name]["languages"].values()] if name in systems else []
+            )
+            dialogues, questions = (sum(each[key] for each in touched) for key in ("n_dialogues", "n_questions"))
+            reasons = ", ".join(f"{reason} {count}" for reason, count in totals.failed_turns.items())
             yield (
                 "ingest",
-                f"{name}: {ingest.failed} of {ingest.turns_read} turns could not be stored; what they say cannot be "
-                "found.",
+                f"{name}: {ingest.failed} of {ingest.turns_read} turns could not be stored ({reasons}), in "
+                f"{counted(dialogues, 'dialogue')}; they are evidence of {counted(questions, 'question')}, which are "
+                "scored as they stand.",
             )
         if ingest.turns_listed and ingest.turns_listed != ingest.turns_read:
             yield (

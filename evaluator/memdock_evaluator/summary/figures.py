@@ -9,7 +9,7 @@ from statistics import fmean
 from memdock_evaluator.intervals import accuracy_interval, mean_se, proportion_se
 from memdock_evaluator.results.rows import Outcome, Row
 from memdock_evaluator.scores import RetrievalScores, retrieval_scores
-from memdock_evaluator.summary.shape import Bounds, DeleteInfo, Figures, IntervalFigures, Recall
+from memdock_evaluator.summary.shape import Bounds, DeleteInfo, FailedTurns, Figures, IntervalFigures, Recall
 
 CUTOFFS = (1, 3, 5, 10)
 """Numbers of memories: systems that find nearly everything among ten still differ at fewer."""
@@ -50,6 +50,15 @@ def recall_at(rows: Sequence[Row], k: int) -> dict[str, Recall]:
     """Recall as it were if fewer memories had been asked for: at each of `CUTOFFS` below `k`, and at `k`."""
     targets = _targets(rows)
     return {str(cutoff): _recall(targets, cutoff) for cutoff in (*(each for each in CUTOFFS if each < k), k)}
+
+
+def failed_turns(rows: Iterable[Row]) -> FailedTurns:
+    """What failed turns touch."""
+    touched = [row for row in rows if row.failed_turns]
+    return FailedTurns(
+        n_dialogues=len({row.dialogue_id for row in touched}),
+        n_questions=len(_questions(row for row in touched if row.failed_evidence)),
+    )
 
 
 def delete_info(rows: Iterable[Row]) -> DeleteInfo:

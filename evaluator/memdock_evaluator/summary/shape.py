@@ -62,6 +62,13 @@ class DeleteInfo(TypedDict):
     recall_turns_at_k: float | None
 
 
+class FailedTurns(TypedDict):
+    """What turns that the system failed to store touch: dialogues, and questions whose evidence is among them."""
+
+    n_dialogues: int
+    n_questions: int
+
+
 class Recall(TypedDict):
     """Recall among the first memories alone, over the same questions as the other retrieval figures."""
 
@@ -97,6 +104,7 @@ class LanguageSummary(Figures):
     recall_at: dict[str, Recall]
     """By how many memories count: 1, 3, 5, 10 as far as they are below k, and k itself."""
     delete_info: DeleteInfo
+    failed_turns: FailedTurns
     outcomes: dict[str, int]
     """Questions asked by what became of them, zeros too."""
     unscored: int

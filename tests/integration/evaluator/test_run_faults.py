@@ -89,21 +89,6 @@ async def test_a_failed_turn_is_sent_once_more(tmp_path: Path) -> None:
     assert end.complete
 
 
-async def test_a_turn_that_fails_for_good_is_counted_and_the_questions_are_asked(tmp_path: Path) -> None:
-    toy = ToySystem()
-    toy.failing = {"s1-t0"}
-    data, out = write_data(tmp_path / "d.jsonl", dialogues=("0",)), tmp_path / "run"
-    async with served_url(toy, tmp_path / "toy") as url:
-        end, said = await ran(settings(data, out, url=url, systems=("toy",)))
-    ingest = end.manifest.totals["toy"].ingest
-    assert (ingest.turns_read, ingest.turns_listed, ingest.searchable) == (8, 8, 7)
-    assert (ingest.failed, ingest.retried) == (1, 1)
-    assert "toy: dialogue 0 (en): 1 of 8 turns failed, the first with PROVIDER_PROTOCOL_ERROR" in said
-    assert row_of(out, "q0").correct is False
-    assert row_of(out, "q1").correct
-    assert end.complete
-
-
 async def test_turns_that_are_not_worth_keeping_are_told_apart(tmp_path: Path) -> None:
     toy = ToySystem()
     toy.empty = {"s1-t1", "s2-t1"}

@@ -24,6 +24,7 @@ from memdock_evaluator.run import memory_system
 from memdock_evaluator.run.answering import keys_of
 from memdock_evaluator.run.memory_system import MemorySystem
 from memdock_evaluator.run.progress import show_progress
+from memdock_evaluator.run.space import Space
 from memdock_evaluator.run.system_retriever import SystemRetriever
 from support.evaluation import settings, write_data
 from support.served import turns
@@ -177,12 +178,8 @@ async def retrieved(tmp_path: Path, system: MemorySystem, *, k: int = 10) -> Par
     data = write_data(tmp_path / "d.jsonl", dialogues=("0",))
     (dialogue,) = open_dataset(data)
     parts = Parts(Folder(str(tmp_path / "run")), Unit(system="toy", language="en", dialogue_id="0"))
-    retriever = SystemRetriever(
-        system=system,
-        parts=parts,
-        space_id=SPACE,
-        settings=replace(settings(data, tmp_path / "run"), k=k),
-        progress=show_progress(Console(width=200)),
-    )
+    run, progress = replace(settings(data, tmp_path / "run"), k=k), show_progress(Console(width=200))
+    space = Space(space_id=SPACE, system=system, parts=parts, settings=run, progress=progress)
+    retriever = SystemRetriever(space=space, parts=parts, settings=run, progress=progress)
     await retriever.retrieve(dialogue, keys_of(dialogue, 1))
     return parts

@@ -6,7 +6,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from memdock_evaluator.results.names import safe_name
-from memdock_evaluator.run.system_retriever import space_id
+from memdock_evaluator.run.space import space_id
 
 SPACE = re.compile(r"[A-Za-z0-9][A-Za-z0-9._~-]{0,127}")
 

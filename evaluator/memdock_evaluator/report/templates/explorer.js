@@ -103,7 +103,8 @@
   }
 
   function evidence(row) {
-    const known = [row.evidence_sessions.join(", "), row.evidence_turns.join(", ")].filter(Boolean).join(" · turns ") || "unknown";
+    const named = [row.evidence_sessions.join(", "), row.evidence_turns.join(", ")].filter(Boolean).join(" · turns ") || "unknown";
+    const known = row.failed_evidence.length ? `${named}\nthe system failed to store ${row.failed_evidence.join(", ")}` : named;
     return row.abstention ? `${known} (nearest topic: the dialogue holds no answer)` : known;
   }
 
