@@ -226,7 +226,7 @@ async def test_a_run_that_is_told_to_end_keeps_what_it_has_and_says_so(tmp_path:
 
 def _command(data: Path, out: Path, url: str, server: ModelServer) -> list[str]:
     flags = ["--data", str(data), "--out", str(out), "--url", url, "--system", "toy", "--concurrency", "2"]
-    models = ["--answer-url", server.url, "--answer-model", "m"]
+    models = ["--answer-url", server.url, "--answer-model", "m", "--no-trial"]
     return [str(Path(sys.executable).with_name("memdock-eval")), "run", *flags, *models]
 
 
