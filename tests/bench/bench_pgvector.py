@@ -1,7 +1,7 @@
 """What the reference memory costs beside bare PostgreSQL: `PYTHONPATH=tests python -m bench.bench_pgvector`.
 
-Store: 20,000 ready vectors through the store function beside a raw binary COPY of the same vectors, without index and
-ledger; beside it, without a cap, the store with terms (hybrid) and the whole AddTurns path. Retrieve: its time in the
+Store: 20,000 ready vectors through the store function, without words (dense) and with them (hybrid), beside a raw binary
+COPY of the same vectors, without index and ledger; beside it the rate of the whole AddTurns path. Retrieve: its time in the
 store in a space of 250 memories beside the same SQL by hand. Index: 100,000 memories in one space, recall@10 and
 latency of the HNSW index beside the exact scan. Every cap is a ratio inside this run, the median of interleaved rounds.
 Vectors are those of real text by the bundled model, with jitter. Exit code 1 when a cap is broken.
@@ -51,6 +51,7 @@ STORED = 20_000
 SMALL = 250
 LARGE = 100_000
 MIN_STORE_RATIO = 0.4
+MIN_WORDED_STORE_RATIO = 0.15
 MAX_RETRIEVE_RATIO = 2.0
 MIN_RECALL = 0.98
 MIN_SPEEDUP = 5.0
@@ -108,7 +109,7 @@ async def add_turns(opened: Database, texts: list[str], vectors: Vectors, count:
 
 
 async def measure_store(url: str, texts: list[str], vectors: Vectors, rounds: int) -> bool:
-    """Prints the rates of storing; tells whether the cap holds."""
+    """Prints the rates of storing; tells whether the caps hold."""
     dense = ready_chunks(texts, vectors, with_terms=False)
     hybrid = ready_chunks(texts, vectors, with_terms=True)
     async with database(url, "bench-store") as opened:
@@ -120,10 +121,15 @@ async def measure_store(url: str, texts: list[str], vectors: Vectors, rounds: in
     print(f"\nstoring {len(vectors):,} ready vectors of {DIMENSION} dimensions, rows a second")
     print(f"  raw binary COPY           {len(vectors) / raw * 1000:>9,.0f}")
     print(f"  store function            {len(vectors) / plain * 1000:>9,.0f}")
-    print(f"  ... with terms (hybrid)   {len(vectors) / worded * 1000:>9,.0f}   {raw / worded:.2f} of COPY")
+    print(f"  ... with terms (hybrid)   {len(vectors) / worded * 1000:>9,.0f}")
     print(f"  AddTurns to Flush, pairs  {4_000 / whole * 1000:>9,.0f}")
-    ratio = statistics.median(raw / plain for raw, plain, _ in figures)
-    return told("store function beside raw COPY", ratio, "at least", MIN_STORE_RATIO)
+    plain_ratio = statistics.median(raw / plain for raw, plain, _ in figures)
+    worded_ratio = statistics.median(raw / worded for raw, _, worded in figures)
+    held = [
+        told("store function beside raw COPY", plain_ratio, "at least", MIN_STORE_RATIO),
+        told("store function with terms beside raw COPY", worded_ratio, "at least", MIN_WORDED_STORE_RATIO),
+    ]
+    return all(held)
 
 
 async def retrieve_ms(system: RagSystem, text: str) -> float:

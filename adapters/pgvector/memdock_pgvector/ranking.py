@@ -3,7 +3,8 @@
 Dense: the inner product of unit vectors, i.e. the cosine. Keyword: BM25 (Robertson and Zaragoza, "The Probabilistic
 Relevance Framework: BM25 and Beyond", 2009; the idf with 1 added inside the logarithm, as in Lucene, so that it is
 never negative), with the term statistics of the whole space. Hybrid: each of the two, normalised over the candidates
-of the query (less their mean, over their standard deviation), and added.
+of the query (less their mean, over their standard deviation), and added; one in which all candidates are equal tells
+nothing and is left out, and where both are (a lone memory) the score is 1.
 """
 
 from collections.abc import Sequence
@@ -102,10 +103,16 @@ _KEYWORD: LiteralString = """
 _HYBRID: LiteralString = """
     {keyword_scores}, candidate AS MATERIALIZED (
         SELECT id, -(embedding <#> %(vector)s) AS dense, keyword FROM scored
+    ), normal AS (
+        -- Not by stddev_pop <> 0: of equal numbers it is often not quite zero.
+        SELECT id,
+            CASE WHEN min(dense) OVER w < max(dense) OVER w
+                THEN (dense - avg(dense) OVER w) / stddev_pop(dense) OVER w END AS dense,
+            CASE WHEN min(keyword) OVER w < max(keyword) OVER w
+                THEN (keyword - avg(keyword) OVER w) / stddev_pop(keyword) OVER w END AS keyword
+        FROM candidate WINDOW w AS ()
     )
-    SELECT id, coalesce((dense - avg(dense) OVER ()) / nullif(stddev_pop(dense) OVER (), 0), 0)
-        + coalesce((keyword - avg(keyword) OVER ()) / nullif(stddev_pop(keyword) OVER (), 0), 0) AS score
-    FROM candidate ORDER BY score DESC, id LIMIT %(top_k)s
+    SELECT id, coalesce(dense + keyword, dense, keyword, 1) AS score FROM normal ORDER BY score DESC, id LIMIT %(top_k)s
 """
 
 _STATEMENT: LiteralString = """

@@ -3,6 +3,7 @@
 import math
 import random
 from collections import Counter
+from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 
 import numpy as np
@@ -106,6 +107,26 @@ async def test_a_filter_narrows_what_is_ranked_and_normalised_but_not_the_statis
     assert await find(database, Fusion.HYBRID, question(session_ids=("s9",))) == []
 
 
+@pytest.mark.parametrize("count", [1, 2, 3, 7, 20])
+async def test_what_does_not_tell_memories_apart_is_no_part_of_the_hybrid_score(database: Database, count: int) -> None:
+    one = ready(1)
+    equal = [replace(one, chunk=replace(one.chunk, id=new_chunk_id())) for _ in range(count)]
+    await add(database, "equal", equal)
+    words = list(one.terms)
+    for text in (" ".join(words), "🙂"):
+        assert {score for _, score in await find(database, Fusion.HYBRID, question(text), space="equal")} == {1.0}
+    await add(database, "vectors", [replace(each, vector=vector()) for each in equal])
+    search = question(" ".join(words))
+    assert [score for _, score in await find(database, Fusion.HYBRID, search, space="vectors")] == pytest.approx(
+        sorted(await dense_z(database, search), reverse=True)[:7], abs=1e-5
+    )
+
+
+async def dense_z(database: Database, search: Search) -> list[float]:
+    scores = np.array([score for _, score in await find(database, Fusion.DENSE, replace(search, top_k=99), "vectors")])
+    return [1.0] if len(scores) == 1 else [float(score) for score in z(scores)]
+
+
 async def test_equal_chunks_come_in_acceptance_order(database: Database) -> None:
     one = ready(0)
     chunks = [
@@ -125,7 +146,7 @@ async def test_equal_chunks_come_in_acceptance_order(database: Database) -> None
 async def test_an_unknown_space_and_a_question_without_words(database: Database) -> None:
     assert await find(database, Fusion.HYBRID, question(), space="nowhere") == []
     await add(database, "a", [ready(1)])
-    assert await find(database, Fusion.HYBRID, question("🙂")) == [("t1", 0.0)]
+    assert await find(database, Fusion.HYBRID, question("🙂")) == [("t1", 1.0)]
 
 
 async def test_statistics_equal_a_recount_after_any_adding_and_erasing(database: Database) -> None:
