@@ -1,8 +1,8 @@
 """What the reference memory costs beside bare PostgreSQL: `PYTHONPATH=tests python -m bench.bench_pgvector`.
 
-Store: 20,000 ready vectors through the store function, without words (dense) and with them (hybrid), beside a raw binary
-COPY of the same vectors, without index and ledger; beside it the rate of the whole AddTurns path. Retrieve: its time in the
-store in a space of 250 memories beside the same SQL by hand. Index: 100,000 memories in one space, recall@10 and
+Store: 20,000 ready vectors through the store function, without words (dense) and with them (hybrid), beside a raw
+binary COPY of the same vectors, without index and ledger; then the rate of the whole AddTurns path. Retrieve: its time
+in the store in a space of 250 memories beside the same SQL by hand. Index: 100,000 memories in one space, recall@10 and
 latency of the HNSW index beside the exact scan. Every cap is a ratio inside this run, the median of interleaved rounds.
 Vectors are those of real text by the bundled model, with jitter. Exit code 1 when a cap is broken.
 """
