@@ -79,7 +79,8 @@ def _demo_settings(stack: LocalStack, out: Path, dialogues: tuple[str, ...]) -> 
 def stack(work: Path, grpc: str, http: str) -> None:
     """Run the reference memory behind the gateway until Ctrl-C, to try a client or an evaluation against it.
 
-    WORK keeps the data between starts. WORK/env sets what the memdock command, curl and grpcurl need:
+    WORK keeps the data between starts. WORK/env puts the memdock command on the PATH, and sets what it, curl and
+    grpcurl need:
 
     \b
       . .memdock/stack/env
@@ -103,7 +104,7 @@ def _wait_for(notice: Notice) -> None:
 
 
 def write_environment(path: Path, grpc_url: str, http_url: str, key_file: Path) -> None:
-    """A file for a shell to source: settings of the `memdock` command, and `HTTP_URL` and `KEY` for curl."""
+    """A file for a shell to source: the commands on its PATH, settings of `memdock`, `HTTP_URL` and `KEY` for curl."""
     lines = {
         "MEMDOCK_URL": grpc_url,
         "MEMDOCK_SYSTEM": "rag-hybrid",
@@ -112,4 +113,6 @@ def write_environment(path: Path, grpc_url: str, http_url: str, key_file: Path) 
         "HTTP_URL": http_url,
     }
     exports = "".join(f"export {name}={shlex.quote(value)}\n" for name, value in lines.items())
-    path.write_text(f'{exports}export KEY="$(cat "$MEMDOCK_KEY_FILE")"\n')
+    commands = shlex.quote(str(Path(sys.executable).parent))
+    found = f'case ":$PATH:" in *:{commands}:*) ;; *) export PATH={commands}:"$PATH" ;; esac\n'
+    path.write_text(f'{exports}export KEY="$(cat "$MEMDOCK_KEY_FILE")"\n{found}')

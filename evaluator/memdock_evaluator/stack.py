@@ -3,6 +3,7 @@
 Each part is started by the same console command that a user types; they find each other by their port files.
 """
 
+import ctypes
 import fcntl
 import json
 import os
@@ -14,6 +15,7 @@ import time
 from collections.abc import Iterator, Sequence
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from urllib.request import urlopen
 
@@ -24,6 +26,9 @@ from memdock_evaluator.interrupting import Notice
 START_S = 120.0
 STOP_S = 60.0
 """An adapter drains for up to 25 s and then stops its PostgreSQL; one that is killed instead leaves that running."""
+
+_LIBC = ctypes.CDLL(None)
+_PR_SET_PDEATHSIG = 1  # of Linux's prctl.h
 
 
 class StackError(Exception):
@@ -72,11 +77,11 @@ def local_stack(
     `KeyboardInterrupt` where `notice` is given while it starts. Signals must give notice (`noticing`) and interrupt
     nothing, or what was just started may be left running.
     """
-    with _alone_in(folder), ExitStack() as parts:
+    with _alone_in(folder) as lock, ExitStack() as parts:
         if fresh:
             shutil.rmtree(folder, ignore_errors=True)
         folder.mkdir(parents=True, exist_ok=True)
-        starts = _Starts(folder=folder, notice=notice)
+        starts = _Starts(folder=folder, notice=notice, lock=lock)
         embedder = parts.enter_context(_embedder(starts, embedding_cache))
         addresses = {
             system.name: parts.enter_context(_reference_memory(starts, system, embedder)) for system in systems
@@ -94,8 +99,12 @@ def local_stack(
 
 
 @contextmanager
-def _alone_in(folder: Path) -> Iterator[None]:
-    """Keeps a second stack out of a folder; the lock is a file beside it, which outlives the folder."""
+def _alone_in(folder: Path) -> Iterator[int]:
+    """Keeps a second stack out of a folder; the lock is a file beside it, which outlives the folder.
+
+    Gives the lock's descriptor, for the parts to inherit: it is free when the last of them has ended, also where this
+    process was killed before.
+    """
     lock_file = folder.with_name(f".{folder.name}.lock")
     try:
         lock_file.parent.mkdir(parents=True, exist_ok=True)
@@ -106,8 +115,9 @@ def _alone_in(folder: Path) -> Iterator[None]:
         try:
             fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except BlockingIOError as error:
-            raise StackError(f"another stack runs in {folder}: end it, or give another --work") from error
-        yield
+            said = f"another stack runs in {folder}, or still ends: end it, wait for it, or give another --work"
+            raise StackError(said) from error
+        yield lock.fileno()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -116,6 +126,7 @@ class _Starts:
 
     folder: Path
     notice: Notice
+    lock: int
 
     @contextmanager
     def process(self, name: str, command: str, flags: Sequence[str]) -> Iterator[dict[str, int]]:
@@ -131,6 +142,8 @@ class _Starts:
                 stderr=subprocess.STDOUT,
                 env=clean_environment(),
                 start_new_session=True,  # a signal of the terminal reaches us alone; we stop the parts in order
+                pass_fds=(self.lock,),
+                preexec_fn=partial(_end_with, os.getpid()),
             )
         try:
             yield self._ports(process, port_file, name, log)
@@ -168,6 +181,17 @@ def _reference_memory(starts: _Starts, system: ReferenceSystem, embedder: str) -
     flags += ["--embedder", embedder, "--grpc", "127.0.0.1:0", "--http", "127.0.0.1:0"]
     with starts.process(system.name, "memdock-pgvector", flags) as ports:
         yield f"grpc://127.0.0.1:{ports['grpc']}"
+
+
+def _end_with(parent: int) -> None:
+    """In a process that is being started: it gets SIGTERM when its parent has ended, however that came about.
+
+    Linux alone can do this; elsewhere the parts of a stack that was killed must be ended by hand.
+    """
+    if sys.platform == "linux":
+        _LIBC.prctl(_PR_SET_PDEATHSIG, signal.SIGTERM)
+        if os.getppid() != parent:  # it has ended meanwhile
+            os._exit(1)
 
 
 def find_command(command: str) -> str:

@@ -10,6 +10,7 @@ import click
 from click.core import ParameterSource
 from rich.console import Console
 
+from memdock.variables import unknown_variables
 from memdock_evaluator.answer.endpoint import ModelEndpoint, ModelSettings
 from memdock_evaluator.answer.prompts import PromptError
 from memdock_evaluator.dataset import DatasetError
@@ -26,7 +27,6 @@ from memdock_evaluator.run.settings import DataSource, RunSettings, SettingsErro
 from memdock_evaluator.summary import print_summary, write_summary
 from memdock_evaluator.words import counted
 
-_PREFIX = "MEMDOCK_EVAL_"
 _SECRETS = ("--key", "--answer-key", "--judge-key")
 _AGAIN = "the same command goes on from here"
 
@@ -221,6 +221,5 @@ def _is_typed(context: click.Context, name: str) -> bool:
 def _refuse_unknown_variables(context: click.Context) -> None:
     """A variable that is misspelt must not turn into a default."""
     known = {parameter.envvar for parameter in context.command.params if isinstance(parameter.envvar, str)}
-    unknown = sorted(name for name in os.environ if name.startswith(_PREFIX) and name not in known)
-    if unknown:
+    if unknown := unknown_variables(os.environ, known):
         raise click.UsageError(f"there is no setting {unknown[0]}: known are {', '.join(sorted(known))}")

@@ -4,12 +4,14 @@ import fcntl
 import os
 import signal
 import subprocess
+import sys
 from collections.abc import Iterator
 from pathlib import Path
 
 import psutil
 import pytest
 
+from memdock_evaluator.demo import write_environment
 from support.processes import clean_environment, command_path, run_command, wait_until
 
 END_S = 90.0
@@ -78,6 +80,25 @@ def test_a_stack_that_is_told_to_end_while_it_starts_leaves_nothing(folder: Path
     assert (code, said) == (1, "Error: interrupted while starting; what was started has ended\n")
 
 
+@pytest.mark.skipif(sys.platform != "linux", reason="Linux alone tells a process that its parent has ended")
+@pytest.mark.timeout(240)
+@pytest.mark.parametrize("file", ["rag-dense.log", "postgres/postgres/postmaster.pid", "env"])
+@pytest.mark.slow
+def test_a_stack_that_is_killed_takes_its_parts_along(folder: Path, file: str) -> None:
+    process = started(folder)
+    wait_until(lambda: (folder / file).exists(), END_S, f"{file} is there")
+    process.kill()
+    process.communicate(timeout=END_S)
+    with (folder.parent / f".{folder.name}.lock").open() as lock:
+        fcntl.flock(lock, fcntl.LOCK_EX)  # free once the last part has ended, so that no other start meets it
+        assert left(folder) == []
+    process = started(folder)
+    assert process.stdout is not None
+    assert process.stdout.readline().startswith("ready: ")
+    process.send_signal(signal.SIGTERM)
+    assert ended(process)[0] == 0
+
+
 @pytest.mark.timeout(240)
 @pytest.mark.slow
 def test_a_demo_that_is_told_to_end_on_the_way_leaves_nothing(folder: Path) -> None:
@@ -108,7 +129,8 @@ def test_a_second_stack_in_a_folder_is_kept_out(tmp_path: Path, command: str) ->
     with (tmp_path / f".{data.name}.lock").open("w") as lock:
         fcntl.flock(lock, fcntl.LOCK_EX)
         done = run_command("memdock-eval", command, "--work", tmp_path if command == "demo" else data)
-    assert (done.code, done.errors) == (1, f"Error: another stack runs in {data}: end it, or give another --work\n")
+    said = f"Error: another stack runs in {data}, or still ends: end it, wait for it, or give another --work\n"
+    assert (done.code, done.errors) == (1, said)
     assert (data / "postgres").exists(), "a demo makes its folder anew, but not under another"
 
 
@@ -118,6 +140,24 @@ def test_a_stack_that_cannot_start_says_so_in_one_sentence(tmp_path: Path) -> No
     assert done.code == 1
     assert done.errors.startswith(f"Error: {tmp_path / 'file'} cannot be written to")
     assert done.errors.count("\n") == 1
+
+
+def test_a_shell_that_sources_the_environment_finds_the_commands_and_the_settings(tmp_path: Path) -> None:
+    folder = tmp_path / "it's here"
+    folder.mkdir()
+    (folder / "first.key").write_text("mdk_1\n")
+    write_environment(folder / "env", "grpc://127.0.0.1:7", "http://127.0.0.1:8", folder / "first.key")
+    script = '. "$1"; . "$1"; command -v memdock; echo "$MEMDOCK_URL $GRPC_ADDRESS $HTTP_URL $KEY"; echo "$PATH"'
+    plain = {"PATH": "/usr/bin:/bin"}
+    done = subprocess.run(
+        ["/bin/sh", "-ec", script, "sh", str(folder / "env")], env=plain, capture_output=True, text=True, check=True
+    )
+    commands = Path(command_path("memdock"))
+    assert done.stdout.splitlines() == [
+        str(commands),
+        "grpc://127.0.0.1:7 127.0.0.1:7 http://127.0.0.1:8 mdk_1",
+        f"{commands.parent}:{plain['PATH']}",
+    ]
 
 
 @pytest.mark.timeout(240)
