@@ -53,7 +53,7 @@ def check_files(config: Config) -> None:
     if config.listen.tls:
         _usable_tls(config, config.listen.tls, "listen", "tls")
     if config.audit_file and config.audit_file.exists():
-        _audit(config).close()
+        _audit(config, config.audit_file).close()
 
 
 def assemble(config: Config) -> Parts:
@@ -72,7 +72,7 @@ def assemble(config: Config) -> Parts:
         for system in config.systems
     }
     callers = _callers(config)
-    audit = _audit(config) if config.audit_file else None
+    audit = _audit(config, config.audit_file) if config.audit_file else None
     metrics = Metrics({name: upstream.lane for name, upstream in upstreams.items()})
     router = Router(upstreams, config.limits.limits(), audit)
     observer = Observer(metrics, open_traces(config.telemetry))
@@ -80,14 +80,8 @@ def assemble(config: Config) -> Parts:
     return Parts(gate=gate, observer=observer, callers=callers, transports=transports, audit=audit)
 
 
-def tls_files(tls: TlsConfig | None) -> Tls | None:
-    """The section as the protocol's type."""
-    return None if tls is None else Tls(ca_file=tls.ca_file, cert_file=tls.cert_file, key_file=tls.key_file)
-
-
 def _usable_tls(config: Config, tls: TlsConfig, *location: int | str) -> Tls:
-    files = tls_files(tls)
-    assert files is not None
+    files = tls.files()
     try:
         client_context(files)
     except ValueError:
@@ -113,12 +107,11 @@ def _callers(config: Config) -> Callers:
         raise config.wrong(str(problem), "keys_file") from None
 
 
-def _audit(config: Config) -> Audit:
-    assert config.audit_file is not None
+def _audit(config: Config, path: Path) -> Audit:
     try:
-        return Audit(config.audit_file)
+        return Audit(path)
     except OSError as problem:
-        raise config.wrong(f"{config.audit_file} cannot be written: {problem.strerror}", "audit_file") from None
+        raise config.wrong(f"{path} cannot be written: {problem.strerror}", "audit_file") from None
 
 
 def _endpoints(config: Config) -> list[Endpoint]:

@@ -13,6 +13,7 @@ from pydantic import AfterValidator, BaseModel, ConfigDict, Field, PrivateAttr, 
 from pydantic_core import PydanticCustomError
 
 from memdock.check import SYSTEM
+from memdock.tls import Tls
 from memdock.types import Limits
 
 SCHEMES = ("grpc", "grpcs", "http", "https")
@@ -158,6 +159,10 @@ class TlsConfig(Section):
         if (self.cert_file is None) != (self.key_file is None):
             raise _wrong("cert_file and key_file go together; give both or none")
         return self
+
+    def files(self) -> Tls:
+        """The same as the protocol's type."""
+        return Tls(ca_file=self.ca_file, cert_file=self.cert_file, key_file=self.key_file)
 
 
 class Listen(Section):

@@ -18,7 +18,7 @@ from memdock.log import log_fault
 from memdock.signals import told_to_end
 from memdock.whole_file import write_whole
 from memdock_gateway.app import http_app
-from memdock_gateway.assembly import Parts, assemble, tls_files
+from memdock_gateway.assembly import Parts, assemble
 from memdock_gateway.callers import KeyFileCallers
 from memdock_gateway.config import Config
 
@@ -57,11 +57,12 @@ class Gateway:
 
     async def _open_faces(self, parts: Parts, ends: contextlib.AsyncExitStack) -> Mapping[str, int]:
         limits, listen, gate = self._config.limits.limits(), self._config.listen, parts.gate
+        tls = listen.tls.files() if listen.tls else None
         over_grpc, grpc_port = grpc_server(
             gate,
             listen.grpc,
             limits=limits,
-            tls=tls_files(listen.tls),
+            tls=tls,
             admit=gate.admit,
             check_ready=gate.check_ready,
             observe=gate.observe,
@@ -74,7 +75,7 @@ class Gateway:
             metrics=parts.observer.metrics,
             observe=gate.observe,
         )
-        over_http = HttpServer(http_app(face, version("memdock-gateway")), listen.http, tls=tls_files(listen.tls))
+        over_http = HttpServer(http_app(face, version("memdock-gateway")), listen.http, tls=tls)
         ends.push_async_callback(over_http.stop)
         await over_http.start()
         ends.push_async_callback(over_grpc.stop, GRPC_GOODBYE_S)
