@@ -4,7 +4,6 @@ Each part is started by the same console command that a user types; they find ea
 """
 
 import ctypes
-import fcntl
 import json
 import os
 import shutil
@@ -22,6 +21,7 @@ from urllib.request import urlopen
 import yaml
 
 from memdock_evaluator.interrupting import Notice
+from memdock_evaluator.locking import locked
 
 START_S = 120.0
 STOP_S = 60.0
@@ -106,18 +106,16 @@ def _alone_in(folder: Path) -> Iterator[int]:
     process was killed before.
     """
     lock_file = folder.with_name(f".{folder.name}.lock")
-    try:
-        lock_file.parent.mkdir(parents=True, exist_ok=True)
-        lock = lock_file.open("w")
-    except OSError as error:
-        raise StackError(f"{lock_file.parent} cannot be written to ({error.strerror}): give another --work") from error
-    with lock:
+    with ExitStack() as stack:
         try:
-            fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            lock = stack.enter_context(locked(lock_file))
         except BlockingIOError as error:
             said = f"another stack runs in {folder}, or still ends: end it, wait for it, or give another --work"
             raise StackError(said) from error
-        yield lock.fileno()
+        except OSError as error:
+            said = f"{lock_file.parent} cannot be written to ({error.strerror}): give another --work"
+            raise StackError(said) from error
+        yield lock
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -7,8 +7,8 @@ from memdock_evaluator.answer.answerer import Answer, Asked, context
 from memdock_evaluator.answer.dates import written
 from memdock_evaluator.answer.endpoint import ModelEndpoint
 from memdock_evaluator.answer.models import TEMPERATURE, ChatModel
-from memdock_evaluator.answer.prompts import Prompt, RefusalWords
-from memdock_evaluator.results.manifest import ModelFacts, PromptFact
+from memdock_evaluator.answer.prompts import Prompt, RefusalWords, facts_of
+from memdock_evaluator.results.manifest import ModelFacts
 from memdock_evaluator.waiting import Say, unheard
 
 ANSWER_FIELDS = frozenset({"memories", "date", "question", "refusal"})
@@ -34,14 +34,13 @@ class ChatAnswerer:
     @property
     def facts(self) -> ModelFacts:
         """What the manifest says of it."""
-        files = {language: prompt.file for language, prompt in self._prompts.items()}
         return ModelFacts(
             kind="openai",
             model=self._endpoint.model,
             host=self._endpoint.host,
             temperature=TEMPERATURE,
             seed=self._seed,
-            prompts={language: PromptFact(file=file.name, sha256=file.sha256) for language, file in files.items()},
+            prompts=facts_of({language: prompt.file for language, prompt in self._prompts.items()}),
         )
 
     async def answer(self, asked: Asked, *, repeat: int) -> Answer:

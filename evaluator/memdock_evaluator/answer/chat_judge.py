@@ -6,8 +6,8 @@ from dataclasses import replace
 from memdock_evaluator.answer.endpoint import ModelEndpoint
 from memdock_evaluator.answer.judge import ToJudge, Verdict, read_json, read_pollux
 from memdock_evaluator.answer.models import TEMPERATURE, ChatModel, cut
-from memdock_evaluator.answer.prompts import Prompt, Rubric
-from memdock_evaluator.results.manifest import ModelFacts, PromptFact
+from memdock_evaluator.answer.prompts import Prompt, Rubric, facts_of
+from memdock_evaluator.results.manifest import ModelFacts
 from memdock_evaluator.waiting import Say, unheard
 
 JUDGE_FIELDS = frozenset({"question", "reference", "answer", "criterion", "scale"})
@@ -42,8 +42,6 @@ class ChatJudge:
     @property
     def facts(self) -> ModelFacts:
         """What the manifest says of it."""
-        prompts = {language: prompt.file for language, prompt in self._prompts.items()}
-        rubrics = {language: rubric.file for language, rubric in self._rubrics.items()}
         return ModelFacts(
             kind="openai",
             model=self._endpoint.model,
@@ -51,8 +49,8 @@ class ChatJudge:
             temperature=TEMPERATURE,
             seed=self._seed,
             form=self._form,
-            prompts={language: PromptFact(file=file.name, sha256=file.sha256) for language, file in prompts.items()},
-            rubrics={language: PromptFact(file=file.name, sha256=file.sha256) for language, file in rubrics.items()},
+            prompts=facts_of({language: prompt.file for language, prompt in self._prompts.items()}),
+            rubrics=facts_of({language: rubric.file for language, rubric in self._rubrics.items()}),
         )
 
     async def judge(self, item: ToJudge, *, repeat: int) -> Verdict:

@@ -10,6 +10,8 @@ from typing import Any
 
 import yaml
 
+from memdock_evaluator.results.manifest import PromptFact
+
 FALLBACK_LANGUAGE = "en"
 """Used for a language that has no file of its own."""
 
@@ -27,6 +29,11 @@ class TextFile:
     name: str
     text: str
     sha256: str
+
+
+def facts_of(files: Mapping[str, TextFile]) -> Mapping[str, PromptFact]:
+    """What the manifest says of the files of each language."""
+    return {language: PromptFact(file=file.name, sha256=file.sha256) for language, file in files.items()}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

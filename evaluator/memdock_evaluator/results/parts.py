@@ -4,6 +4,7 @@ A later attempt holds what the earlier ones lack: questions whose infrastructure
 """
 
 import hashlib
+import re
 from collections.abc import Iterable
 from dataclasses import dataclass
 
@@ -42,12 +43,12 @@ class Parts:
 
     def read(self, kind: Kind[RecordT]) -> list[RecordT]:
         """All records of a stage, those of an earlier attempt first; raises `PartError`."""
-        return [record for name in self._names(kind) for record in self._read(kind, f"{self.unit.folder}/{name}")]
+        return [record for attempt in self._attempts(kind) for record in self._read(kind, self._name(kind, attempt))]
 
     def newest(self, kind: Kind[RecordT]) -> list[RecordT]:
         """The records of a stage's last attempt; raises `PartError`."""
-        names = self._names(kind)
-        return self._read(kind, f"{self.unit.folder}/{names[-1]}") if names else []
+        attempts = self._attempts(kind)
+        return self._read(kind, self._name(kind, attempts[-1])) if attempts else []
 
     def write(self, kind: Kind[RecordT], records: Iterable[RecordT]) -> None:
         """Writes the next attempt of a stage; no records, no part."""
@@ -56,16 +57,16 @@ class Parts:
             return
         body = b"\n".join(lines) + b"\n"
         head = {"stage": kind.name, "records": len(lines), "sha256": hashlib.sha256(body).hexdigest()}
-        name = f"{kind.name}-{self._next_attempt(kind):03}.jsonl"
-        self._folder.write(f"{self.unit.folder}/{name}", orjson.dumps(head) + b"\n" + body)
+        attempt = max(self._attempts(kind), default=0) + 1  # one past the last, also where an earlier one was deleted
+        self._folder.write(self._name(kind, attempt), orjson.dumps(head) + b"\n" + body)
 
-    def _names(self, kind: Kind[RecordT]) -> list[str]:
-        return [name for name in self._folder.names(self.unit.folder) if name.startswith(f"{kind.name}-")]
+    def _attempts(self, kind: Kind[RecordT]) -> list[int]:
+        """The numbers of a stage's attempts, ascending."""
+        name = re.compile(rf"{kind.name}-(\d{{3,}})\.jsonl")
+        return sorted(int(match[1]) for each in self._folder.names(self.unit.folder) if (match := name.fullmatch(each)))
 
-    def _next_attempt(self, kind: Kind[RecordT]) -> int:
-        """One past the last, also where an earlier one was deleted."""
-        names = self._names(kind)
-        return int(names[-1].removeprefix(f"{kind.name}-").removesuffix(".jsonl")) + 1 if names else 1
+    def _name(self, kind: Kind[RecordT], attempt: int) -> str:
+        return f"{self.unit.folder}/{kind.name}-{attempt:03}.jsonl"
 
     def _read(self, kind: Kind[RecordT], name: str) -> list[RecordT]:
         head, _, body = (self._folder.read(name) or b"").partition(b"\n")

@@ -1,13 +1,13 @@
 """The folder of a run as it begins and ends: whose it is, that only one process writes it, what the manifest says."""
 
-import fcntl
 import platform
 import secrets
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from datetime import UTC, datetime
 from importlib.metadata import version
 
+from memdock_evaluator.locking import locked
 from memdock_evaluator.results.finalise import MANIFEST
 from memdock_evaluator.results.folder import Folder, FolderError
 from memdock_evaluator.results.manifest import Manifest, ManifestError, Plan, differences
@@ -24,21 +24,15 @@ def held(folder: Folder) -> Iterator[None]:
     Raises `FolderError` where one is in it. Elsewhere nothing can be held: there a folder is its user's to share out.
     """
     path = folder.local_path
-    if path is None:
-        yield
-        return
-    try:
-        path.mkdir(parents=True, exist_ok=True)
-        lock = (path / _LOCK).open("w")
-    except OSError as error:
-        raise FolderError(f"{folder.address} cannot be written to ({error.strerror})") from error
-    with lock:
+    with ExitStack() as stack:
         try:
-            fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            if path is not None:
+                stack.enter_context(locked(path / _LOCK))
         except BlockingIOError as error:
-            raise FolderError(
-                f"another run is writing to {folder.address}: wait for it, or give another --out"
-            ) from error
+            said = f"another run is writing to {folder.address}: wait for it, or give another --out"
+            raise FolderError(said) from error
+        except OSError as error:
+            raise FolderError(f"{folder.address} cannot be written to ({error.strerror})") from error
         yield
 
 

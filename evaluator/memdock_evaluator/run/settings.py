@@ -1,4 +1,4 @@
-"""What a run was asked to do, as one frozen object; `memdock_evaluator.cli` fills it from flags and environment."""
+"""What a run was asked to do, as one frozen object; `command.py` fills it from flags and environment."""
 
 import re
 from dataclasses import dataclass, field

@@ -53,6 +53,19 @@ def test_an_attempt_never_takes_the_name_of_a_later_one(folder: Folder) -> None:
     assert folder.names(UNIT.folder) == ["answer-002.jsonl", "answer-003.jsonl"]
 
 
+def test_attempts_are_counted_past_a_thousand_and_other_files_are_none(folder: Folder) -> None:
+    parts = Parts(folder, UNIT)
+    parts.write(ANSWER, [answered("q0", "first")])
+    part = folder.read(f"{UNIT.folder}/answer-001.jsonl")
+    assert part is not None
+    folder.write(f"{UNIT.folder}/answer-999.jsonl", part)
+    folder.write(f"{UNIT.folder}/answer-copy.jsonl", b"notes of mine")
+    for number in (1000, 1001):
+        parts.write(ANSWER, [answered("q0", f"of attempt {number}")])
+    assert [record.answer for record in parts.newest(ANSWER)] == ["of attempt 1001"]
+    assert len(parts.read(ANSWER)) == 4
+
+
 @pytest.mark.parametrize("damage", [lambda part: part[:-9], lambda part: part.replace(b"yes", b"no!"), lambda _: b""])
 def test_a_damaged_part_is_named(folder: Folder, damage: object) -> None:
     assert callable(damage)
