@@ -1,6 +1,7 @@
 """The options of `memdock-eval run`, in the groups in which its help shows them."""
 
 from collections.abc import Callable
+from math import isnan
 from pathlib import Path
 from typing import Any, TypeAlias
 
@@ -13,9 +14,20 @@ from memdock_evaluator.run.settings import IngestUnit, SettingsError
 
 Decorator: TypeAlias = Callable[[Callable[..., Any]], Callable[..., Any]]
 
+
+class Number(click.FloatRange):
+    """A number of a range; "nan", which no comparison holds for, is none."""
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Any:
+        """A float."""
+        number = super().convert(value, param, ctx)
+        return self.fail(f"{value!r} is no number", param, ctx) if isnan(number) else number
+
+
 _FILE = click.Path(dir_okay=False, path_type=Path)
 _COUNT = click.IntRange(min=1)
-_SECONDS = click.FloatRange(min=0)
+_SECONDS = Number(min=0)
+_SOME_SECONDS = Number(min=0, min_open=True)
 
 
 def _ingest_unit(_: click.Context, __: click.Parameter, written: str) -> IngestUnit:
@@ -129,7 +141,7 @@ how_options = _grouped(
     click.option("--keep", is_flag=True, help="Leave the run's spaces filled at the end."),
     click.option(
         "--allow-failed-turns",
-        type=click.FloatRange(min=0, max=100),
+        type=Number(min=0, max=100),
         metavar="PERCENT",
         default=0.0,
         show_default=True,
@@ -202,7 +214,7 @@ pace_options = _grouped(
     ),
     click.option(
         "--model-timeout",
-        type=_SECONDS,
+        type=_SOME_SECONDS,
         metavar="SECONDS",
         default=120.0,
         show_default=True,
@@ -219,7 +231,7 @@ pace_options = _grouped(
     ),
     click.option(
         "--call-timeout",
-        type=_SECONDS,
+        type=_SOME_SECONDS,
         metavar="SECONDS",
         default=60.0,
         show_default=True,
