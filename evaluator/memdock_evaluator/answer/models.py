@@ -4,12 +4,13 @@ The only file that knows the `openai` package.
 """
 
 import asyncio
+import json
 import re
 from dataclasses import dataclass
-from typing import TypeAlias
+from typing import Annotated, TypeAlias
 
 import openai
-from openai.types.chat import ChatCompletion
+from pydantic import BaseModel, BeforeValidator, Field, NonNegativeInt, ValidationError
 
 from memdock_evaluator.answer.endpoint import ModelEndpoint
 from memdock_evaluator.answer.tokens import estimated_tokens
@@ -25,6 +26,44 @@ _FILTERED = re.compile(r"content.?(filter|policy)|moderation|safety", re.IGNOREC
 
 Retryable: TypeAlias = tuple[Fault, float | None]
 """What to raise when no try is left, and the seconds that the endpoint asked to wait."""
+
+
+def _whole(value: object) -> object:
+    """A text without halves of surrogate pairs, which no file can hold and a model's cut reply may end with."""
+    return value.encode("utf-16", "surrogatepass").decode("utf-16", "replace") if isinstance(value, str) else value
+
+
+def _counted(value: object) -> object:
+    """The usage, or `None` where it cannot be read: then the tokens are estimated."""
+    try:
+        return None if value is None else _Usage.model_validate(value)
+    except ValidationError:
+        return None
+
+
+Words = Annotated[str | None, BeforeValidator(_whole)]
+
+
+class _Message(BaseModel):
+    content: Words = None
+    refusal: Words = None
+
+
+class _Choice(BaseModel):
+    message: _Message
+    finish_reason: str | None = None
+
+
+class _Usage(BaseModel):
+    prompt_tokens: NonNegativeInt
+    completion_tokens: NonNegativeInt
+
+
+class _Reply(BaseModel):
+    """What is read of a chat completion."""
+
+    choices: list[_Choice] = Field(min_length=1)
+    usage: Annotated[_Usage | None, BeforeValidator(_counted)] = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -86,13 +125,16 @@ class ChatModel:
 
     async def _try(self, prompt: str, seed: int) -> Completion | Retryable:
         try:
-            reply = await self._client.chat.completions.create(
-                model=self._endpoint.model,
-                messages=[{"role": "user", "content": prompt}],
-                temperature=TEMPERATURE,
-                seed=seed,
-            )
-        except openai.APITimeoutError:
+            # Of its own, the client's time-out begins anew with every byte.
+            async with asyncio.timeout(self._endpoint.timeout_s):
+                answer = await self._client.chat.completions.with_raw_response.create(
+                    model=self._endpoint.model,
+                    messages=[{"role": "user", "content": prompt}],
+                    temperature=TEMPERATURE,
+                    seed=seed,
+                )
+            reply = _Reply.model_validate(json.loads(answer.content))
+        except (openai.APITimeoutError, TimeoutError):
             detail = f"{self._endpoint.label} did not answer within {self._endpoint.timeout_s:g} s"
             return Fault(Outcome.INFRASTRUCTURE_ERROR, "PROVIDER_TIMEOUT", detail), None
         except openai.APIStatusError as failure:
@@ -100,23 +142,22 @@ class ChatModel:
         except openai.APIConnectionError:
             detail = f"{self._endpoint.label} cannot be reached: check the address and that it is up"
             return Fault(Outcome.INFRASTRUCTURE_ERROR, "PROVIDER_UNREACHABLE", detail), None
-        except (openai.OpenAIError, ValueError):
+        except (openai.OpenAIError, ValueError, RecursionError):
             return self._garbage(), None
         return self._read(prompt, reply)
 
-    def _read(self, prompt: str, reply: object) -> Completion | Retryable:
-        # A server that answers with something else than JSON comes back as a string, other JSON as an empty shell.
-        if not isinstance(reply, ChatCompletion) or not reply.choices or not reply.choices[0].message:
-            return self._garbage(), None
+    def _read(self, prompt: str, reply: "_Reply") -> Completion:
         choice = reply.choices[0]
         if choice.finish_reason == "content_filter" or choice.message.refusal:
             raise Fault(Outcome.REFUSED, "CONTENT_FILTERED", f"{self._endpoint.label} declined to answer")
-        text = without_thoughts(choice.message.content or "")
-        if reply.usage is not None:
-            counts = reply.usage.prompt_tokens or 0, reply.usage.completion_tokens or 0
-            return Completion(text=text, input_tokens=counts[0], output_tokens=counts[1], estimated=False)
-        counts = estimated_tokens(prompt), estimated_tokens(choice.message.content or "")
-        return Completion(text=text, input_tokens=counts[0], output_tokens=counts[1], estimated=True)
+        content = choice.message.content or ""
+        counted = reply.usage
+        return Completion(
+            text=without_thoughts(content),
+            input_tokens=counted.prompt_tokens if counted else estimated_tokens(prompt),
+            output_tokens=counted.completion_tokens if counted else estimated_tokens(content),
+            estimated=counted is None,
+        )
 
     def _garbage(self) -> Fault:
         detail = f"{self._endpoint.label} answered with something that is no chat completion: check the address"
@@ -168,5 +209,5 @@ def _said(failure: openai.APIStatusError) -> str:
 
 def cut(words: str) -> str:
     """At most 200 characters of `words`, on one line."""
-    line = " ".join(words.split())
+    line = " ".join(words.encode(errors="replace").decode().split())
     return line if len(line) <= 200 else line[:197] + "..."

@@ -106,7 +106,7 @@ def rubric(file: TextFile) -> Rubric:
     scale = content.get("scale")
     if not isinstance(content.get("criterion"), str):
         raise PromptError(f"{file.name}: criterion: a text is missing")
-    if not isinstance(scale, dict) or sorted(scale) != [0, 1, 2, 3]:
+    if not isinstance(scale, dict) or set(scale) != {0, 1, 2, 3}:
         raise PromptError(f"{file.name}: scale: give a meaning for each of the labels 0, 1, 2 and 3")
     return Rubric(file=file, criterion=content["criterion"], scale={label: str(scale[label]) for label in range(4)})
 
@@ -128,7 +128,7 @@ def _text_file(name: str, content: bytes) -> TextFile:
 def _mapping(file: TextFile) -> dict[Any, Any]:
     try:
         content = yaml.safe_load(file.text)
-    except yaml.YAMLError as error:
+    except (yaml.YAMLError, RecursionError) as error:
         raise PromptError(f"{file.name}: is not YAML ({str(error).splitlines()[0]})") from error
     if not isinstance(content, dict):
         raise PromptError(f"{file.name}: must be a mapping")

@@ -1,5 +1,6 @@
 """Answerer and judge against a model endpoint that behaves in every way: on the wire, with a scripted server."""
 
+import asyncio
 import time
 from collections.abc import AsyncIterator
 from datetime import UTC, datetime
@@ -118,8 +119,13 @@ async def test_500_for_good_is_an_infrastructure_error(server: ModelServer) -> N
         web.json_response({"hello": "world"}),
         web.json_response({"id": "c", "object": "chat.completion", "created": 0, "model": "m", "choices": []}),
         web.json_response([1, 2]),
+        web.json_response({"choices": {"message": {"content": "hi"}}}),
+        web.json_response({"choices": "hi"}),
+        web.json_response({"choices": [{"message": {"content": [{"type": "text", "text": "hi"}]}}]}),
+        web.Response(text="[" * 100_000, content_type="application/json"),
+        web.Response(text='{"choices": [' + "9" * 100_000, content_type="application/json"),
     ],
-    ids=["html", "broken", "other", "no choices", "list"],
+    ids=["html", "broken", "other", "no choices", "list", "object", "text", "parts", "deep", "number"],
 )
 async def test_garbage_is_tried_again_and_never_an_answer(server: ModelServer, garbage: web.Response) -> None:
     def same() -> web.Response:
@@ -149,6 +155,36 @@ async def test_an_endpoint_that_does_not_answer_is_told_while_one_waits(
     assert (await model.complete("hello", seed=0)).text == "ok"
     await model.close()
     assert lines[0] == f"the answer model test-model at {server.url[7:-3]} has not answered for 0 s"
+
+
+async def test_an_endpoint_that_says_a_little_for_ever_is_as_late_as_one_that_hangs() -> None:
+    async def drip(request: web.Request) -> web.StreamResponse:
+        response = web.StreamResponse(headers={"Content-Type": "application/json"})
+        await response.prepare(request)
+        while True:
+            await response.write(b" ")
+            await asyncio.sleep(0.02)
+
+    app = web.Application()
+    app.router.add_post("/v1/chat/completions", drip)
+    runner = web.AppRunner(app, shutdown_timeout=0.2)
+    await runner.setup()
+    await web.TCPSite(runner, "127.0.0.1", 0).start()
+    url = f"http://127.0.0.1:{runner.addresses[0][1]}/v1"
+    model = ChatModel(ModelEndpoint(purpose="answer", url=url, model="m", timeout_s=0.2, tries=1))
+    with pytest.raises(Fault, match=r"did not answer within 0\.2 s"):
+        await model.complete("hello", seed=0)
+    await model.close()
+    await runner.cleanup()
+
+
+async def test_a_cut_pair_of_surrogates_and_a_usage_that_is_none_spoil_no_answer(server: ModelServer) -> None:
+    body = r'{"choices": [{"message": {"content": "so \ud83d\ude00 \ud83d"}}], "usage": {"prompt_tokens": "many"}}'
+    server.faults = [web.Response(text=body, content_type="application/json")]
+    model = ChatModel(endpoint(server))
+    completion = await model.complete("x" * 400, seed=0)
+    await model.close()
+    assert (completion.text, completion.input_tokens, completion.estimated) == ("so \U0001f600 \ufffd", 100, True)
 
 
 async def test_an_endpoint_that_is_not_there(server: ModelServer) -> None:

@@ -76,6 +76,10 @@ def test_a_file_that_cannot_be_used_is_named(tmp_path: Path) -> None:
         rubric(file("scale: {0: a, 1: b, 2: c, 3: d}"))
     with pytest.raises(PromptError, match="not YAML"):
         rubric(file("a: [1"))
+    with pytest.raises(PromptError, match="not YAML"):
+        rubric(file("[" * 10_000))
+    with pytest.raises(PromptError, match="labels 0, 1, 2 and 3"):
+        rubric(file("criterion: c\nscale: {0: a, 1: b, 2: c, '3': d}"))
 
 
 def test_dates_carry_their_weekday() -> None:
