@@ -6,8 +6,8 @@ from typing import TypeAlias, TypeVar
 
 from memdock_evaluator.faults import Fault
 from memdock_evaluator.results.parts import Parts
-from memdock_evaluator.results.records import ANSWER, JUDGE, RETRIEVE, Answered, Blame, Judged, Kind, Retrieval
-from memdock_evaluator.results.rows import Outcome
+from memdock_evaluator.results.records import ANSWER, JUDGE, RETRIEVE, ROWS, Answered, Blame, Judged, Kind, Retrieval
+from memdock_evaluator.results.rows import Outcome, Row
 from memdock_evaluator.run.parallel import for_each, stream
 
 Key: TypeAlias = tuple[str, int]
@@ -41,11 +41,33 @@ def known(parts: Parts, kind: Kind[RecordT]) -> dict[Key, RecordT]:
 def ask_again(parts: Parts) -> None:
     """Unsettles every question of the unit: what it was answered from is not what is stored any more.
 
-    The last stage first, so that a kill in between leaves no verdict on an answer that is not asked for again.
+    The rows first and the memories last, so that a kill in between leaves nothing that looks done.
     """
+    parts.write(ROWS, map(_unanswered, parts.newest(ROWS)))
     _unsettle(parts, JUDGE)
     _unsettle(parts, ANSWER)
     _unsettle(parts, RETRIEVE)
+
+
+def _unanswered(row: Row) -> Row:
+    """The question alone."""
+    return Row(
+        system=row.system,
+        language=row.language,
+        dialogue_id=row.dialogue_id,
+        question_id=row.question_id,
+        repeat=row.repeat,
+        axes=row.axes,
+        abstention=row.abstention,
+        question=row.question,
+        references=row.references,
+        question_date=row.question_date,
+        evidence_sessions=row.evidence_sessions,
+        evidence_turns=row.evidence_turns,
+        outcome=_STORED_ANEW.outcome,
+        reason=_STORED_ANEW.reason,
+        detail=_STORED_ANEW.detail,
+    )
 
 
 def _unsettle(parts: Parts, kind: Kind[RecordT]) -> None:

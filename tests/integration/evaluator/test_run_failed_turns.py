@@ -5,16 +5,19 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from aiohttp import web
 from click.testing import CliRunner, Result
 
 from memdock.client import connect_async
 from memdock.types import Limits
+from memdock_evaluator.answer.endpoint import ModelEndpoint, ModelSettings
 from memdock_evaluator.cli import main
 from memdock_evaluator.results.rows import Outcome
 from memdock_evaluator.run import space
 from memdock_evaluator.run.settings import RunSettings
 from memdock_evaluator.summary import summarise
 from support.evaluation import ran, row_of, rows, served_url, session, settings, write_data
+from support.model_server import ModelServer, serve_models
 from support.toys import ToySystem
 
 TURN = "s1-t0"
@@ -184,6 +187,35 @@ async def test_a_kill_between_storing_and_noting_it_asks_again_all_the_same(
         end, _ = await ran(run_of(tmp_path, url))
     assert end.complete
     assert (tmp_path / "run/outcomes.jsonl").read_bytes() == await straight(tmp_path)
+
+
+async def test_a_stop_before_the_questions_are_answered_again_leaves_none_of_the_old_rows(tmp_path: Path) -> None:
+    toy = failing(TURN)
+    async with (
+        serve_models(ModelServer(chat=lambda body: str(len(body["messages"][0]["content"])))) as server,
+        served_url(toy, tmp_path / "toy") as url,
+    ):
+        answerer = ModelSettings(endpoint=ModelEndpoint(purpose="answer", url=server.url, model="m", tries=1))
+        assert (await ran(run_of(tmp_path, url, answerer=answerer)))[0].only_lacks_turns
+        before = rows(tmp_path / "run")
+        toy.failing.clear()
+        server.faults = [web.json_response({"error": {"message": "expired"}}, status=401) for _ in range(9)]
+        end, _ = await ran(run_of(tmp_path, url, answerer=answerer, concurrency=1))
+        assert "refuses the key" in end.stopped
+        assert (end.complete, end.unanswered) == (False, 4)
+        again = [row for row in rows(tmp_path / "run") if row.outcome is Outcome.INFRASTRUCTURE_ERROR]
+        assert {(row.dialogue_id, row.reason, row.correct, row.recall_turns) for row in again} == {
+            ("0", "STORED_ANEW", None, None)
+        }
+        server.faults = []
+        end, _ = await ran(run_of(tmp_path, url, answerer=answerer))
+    assert end.complete
+    after = rows(tmp_path / "run")
+    assert [row.key for row in after] == [row.key for row in before]
+    assert all(row.outcome is Outcome.ANSWERED and not row.failed_turns for row in after)
+    lost, found = (next(row for row in each if row.question_id == "q0") for each in (before, after))
+    assert (lost.recall_turns, found.recall_turns) == (0, 1)
+    assert lost.answer != found.answer, "it was asked with what is stored now"
 
 
 async def test_a_turn_that_no_further_try_can_store_is_told_alike(tmp_path: Path) -> None:
