@@ -1,9 +1,10 @@
 """A data file through the local stack by the command line: `PYTHONPATH=tests python -m bench.bench_real_data FILE...`.
 
 Three systems of the reference memory (dense, hybrid, and BM25 alone) behind the gateway, on the bundled embedder and
-without a model server. Prints, a file: the exit code, wall time and peak memory of `memdock-eval run`, what it counted,
-and a system: recall@10 of evidence pairs and of evidence sessions, the mean over all questions with evidence, the
-adversarial ones too (their evidence is the nearest topic), which the summary of a run leaves out.
+without a model server; a text is embedded once for all three. Prints, a file: the exit code, wall time and peak memory
+of `memdock-eval run`, what it counted, and a system: recall@10 of evidence pairs and of evidence sessions, the mean
+over all questions with evidence, the adversarial ones too (their evidence is the nearest topic),
+which the summary of a run leaves out.
 Exit code 1 when a run does not end well or the turns listed are not the turns read.
 """
 
@@ -19,7 +20,7 @@ from pathlib import Path
 from statistics import fmean
 
 from memdock_evaluator.dataset import Dialogue, open_dataset
-from memdock_evaluator.interrupting import Notice
+from memdock_evaluator.interrupting import noticing
 from memdock_evaluator.results.rows import Row
 from memdock_evaluator.run.requests import pairs
 from memdock_evaluator.stack import LocalStack, ReferenceSystem, clean_environment, find_command, local_stack
@@ -34,7 +35,8 @@ def main() -> int:
         sys.exit("name a data file, such as locomo.json")
     with tempfile.TemporaryDirectory(prefix="memdock-real-") as folder:
         os.chmod(folder, 0o755)
-        with local_stack(Path(folder) / "stack", Notice(), systems=SYSTEMS) as stack:
+        work, cache = Path(folder) / "stack", Path(folder) / "embeddings.sqlite"
+        with noticing() as notice, local_stack(work, notice, systems=SYSTEMS, embedding_cache=cache) as stack:
             return max([evaluate(stack, file, Path(folder) / str(number)) for number, file in enumerate(files)])
 
 
@@ -50,7 +52,8 @@ def evaluate(stack: LocalStack, file: Path, out: Path) -> int:
     if code:
         return 1
     manifest = json.loads((out / "manifest.json").read_bytes())
-    print(json.dumps({system: total["ingest"] for system, total in manifest["totals"].items()}, indent=1))
+    ingest = {system: total["ingest"] for system, total in manifest["totals"].items()}
+    print(json.dumps(ingest))
     rows = [Row.from_json(line) for line in (out / "outcomes.jsonl").read_bytes().splitlines()]
     units = evidence_units(file)
     for system in stack.systems:
@@ -58,7 +61,7 @@ def evaluate(stack: LocalStack, file: Path, out: Path) -> int:
         by_pair = fmean(pair_recall(row, units[row.dialogue_id]) for row in mine)
         by_session = fmean(session_recall(row) for row in mine)
         print(f"{system}: {len(mine)} questions, recall@10 of evidence pairs {by_pair:.3f}, sessions {by_session:.3f}")
-    return 0
+    return int(any(counts["turns_listed"] != counts["turns_read"] for counts in ingest.values()))
 
 
 def evidence_units(file: Path) -> dict[str, dict[str, int]]:
