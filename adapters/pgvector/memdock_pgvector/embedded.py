@@ -26,6 +26,7 @@ import psutil
 import structlog
 
 from memdock.errors import UnavailableError
+from memdock_pgvector.database import unreachable
 
 _START_TIMEOUT_S = 60
 _WATCH_S = 1.0
@@ -145,9 +146,16 @@ class EmbeddedPostgres:
             self._sockets.mkdir(mode=0o700, exist_ok=True)
             self._hand_over(self._sockets)
         options = _OPTIONS.format(sockets=self._sockets)
-        log = str(self._data / "server.log")
+        log = self._data / "server.log"
+        logged = log.stat().st_size if log.exists() else 0
         wait = ("-w", "-t", str(_START_TIMEOUT_S))
-        self._run("pg_ctl", "start", *wait, "-D", str(self._data), "-l", log, "-o", options)
+        try:
+            self._run("pg_ctl", "start", *wait, "-D", str(self._data), "-l", str(log), "-o", options)
+        except UnavailableError as failure:
+            # pg_ctl itself says no more than "could not start server".
+            lines = log.read_bytes()[logged:].decode(errors="replace").splitlines() if log.exists() else []
+            why = next((fatal for line in reversed(lines) if (fatal := line.partition("FATAL:  ")[2])), "")
+            raise unreachable(f"it did not start in {self._data}: {why or failure.message}") from failure
 
     def _forget_dead_server(self) -> None:
         """Removes a `postmaster.pid` whose number now belongs to another program: PostgreSQL would refuse to start.
@@ -196,11 +204,7 @@ class EmbeddedPostgres:
             if done.returncode:
                 output.seek(0)
                 last = (output.read().strip().splitlines() or [""])[-1]
-                raise UnavailableError(
-                    "STORE_UNREACHABLE",
-                    f"{program} failed for the folder {self._data}: {last} (see server.log in it)",
-                    retry_after_s=1.0,
-                )
+                raise unreachable(f"{program} failed for the folder {self._data}: {last} (see server.log in it)")
 
 
 def _programs() -> Path:

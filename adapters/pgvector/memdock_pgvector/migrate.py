@@ -34,11 +34,10 @@ async def _connect(url: str) -> AsyncConnection:
     try:
         return await connect(url, autocommit=False)
     except psycopg.OperationalError as cause:
-        where = conninfo_to_dict(url)
+        named = conninfo_to_dict(url)
+        where = f"{named['host']}:{named.get('port', 5432)}" if "host" in named else "the local socket"
         why = str(cause).partition("\n")[0]
-        raise UnavailableError(
-            "STORE_UNREACHABLE", f"PostgreSQL cannot be used at {where.get('host')}:{where.get('port', 5432)}: {why}"
-        ) from cause
+        raise UnavailableError("STORE_UNREACHABLE", f"PostgreSQL cannot be used at {where}: {why}") from cause
 
 
 async def _ensure_extension(connection: AsyncConnection) -> str:

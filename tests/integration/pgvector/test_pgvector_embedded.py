@@ -113,3 +113,12 @@ async def test_a_folder_that_is_none_is_told(folder: Path) -> None:
     (folder / "data" / "postgres").mkdir(parents=True)
     with pytest.raises(MemdockError, match=r"pg_ctl failed for the folder .*data/postgres"):
         await EmbeddedPostgres(folder / "data").start()
+
+
+async def test_a_server_that_does_not_start_says_why(folder: Path) -> None:
+    server = EmbeddedPostgres(folder)
+    await server.start()
+    await server.stop()
+    (folder / "postgres" / "PG_VERSION").write_text("9.6\n")
+    with pytest.raises(MemdockError, match=r"did not start in .*postgres: database files are incompatible with server"):
+        await EmbeddedPostgres(folder).start()

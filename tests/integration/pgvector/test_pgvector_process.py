@@ -17,9 +17,11 @@ from aiohttp import web
 from click.testing import CliRunner
 
 from memdock.client import connect_async
+from memdock.errors import UnavailableError
 from memdock.types import Turn
 from memdock_pgvector.cli import main
 from memdock_pgvector.database import Database
+from memdock_pgvector.embedded import EmbeddedPostgres
 from memdock_pgvector.pg_ledger import PgLedger
 from support.model_server import ModelServer
 
@@ -104,6 +106,12 @@ async def readiness(session: aiohttp.ClientSession, port: int) -> int:
         return answer.status
 
 
+async def until_readiness(session: aiohttp.ClientSession, port: int, status: int) -> None:
+    async with asyncio.timeout(30):
+        while await readiness(session, port) != status:  # noqa: ASYNC110 - a test looks from outside
+            await asyncio.sleep(0.01)
+
+
 async def test_without_postgresql_it_says_so_and_goes_on_when_it_is_back(folder: Path, models: ModelServer) -> None:
     models.latency_s = 0.03
     async with (
@@ -114,15 +122,36 @@ async def test_without_postgresql_it_says_so_and_goes_on_when_it_is_back(folder:
         assert await readiness(session, ports["http"]) == 200
         await client.add_turns("a", [turn(place) for place in range(TURNS)])
         os.kill(int((folder / "data/postgres/postmaster.pid").read_text().split()[0]), signal.SIGKILL)
-        seen = {await readiness(session, ports["http"])}
-        async with asyncio.timeout(30):
-            while await readiness(session, ports["http"]) == 503:
-                seen.add(503)
-                await asyncio.sleep(0.05)
-        assert 503 in seen
+        await until_readiness(session, ports["http"], 503)
+        await until_readiness(session, ports["http"], 200)
         for space in SPACES:
             await client.add_turns(space, [turn(place) for place in range(TURNS)])
         held = await stored(ports["grpc"])
+    assert held == {space: Counter(f"t{place}" for place in range(TURNS)) for space in SPACES}
+
+
+async def test_a_restart_of_a_postgresql_elsewhere_needs_no_restart_here(folder: Path, models: ModelServer) -> None:
+    models.latency_s = 0.03
+    elsewhere = EmbeddedPostgres(folder / "elsewhere")
+    await asyncio.to_thread(elsewhere._join)
+    try:
+        async with (
+            serving(folder, "--embedder", f"{models.url}#words", "--database", elsewhere.url) as (_, ports),
+            aiohttp.ClientSession() as session,
+            connect_async(f"grpc://127.0.0.1:{ports['grpc']}") as client,
+        ):
+            for space in SPACES:
+                await client.add_turns(space, [turn(place) for place in range(TURNS)])
+            stop = ("pg_ctl", "stop", "-w", "-m", "immediate", "-D", str(elsewhere._data))
+            await asyncio.to_thread(elsewhere._run, *stop)
+            await until_readiness(session, ports["http"], 503)
+            with pytest.raises(UnavailableError, match="STORE_UNREACHABLE"):
+                await client.add_turns("a", [turn(TURNS)])
+            await asyncio.to_thread(elsewhere._start)
+            await until_readiness(session, ports["http"], 200)
+            held = await stored(ports["grpc"])
+    finally:
+        await asyncio.to_thread(elsewhere._leave)
     assert held == {space: Counter(f"t{place}" for place in range(TURNS)) for space in SPACES}
 
 

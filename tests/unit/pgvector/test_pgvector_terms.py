@@ -1,5 +1,6 @@
 """Words to terms."""
 
+import unicodedata
 from concurrent.futures import ThreadPoolExecutor
 
 from memdock_pgvector.terms import count_terms
@@ -24,3 +25,9 @@ def test_threads_do_not_share_a_stemmer() -> None:
     text = "running runners ran бегущие бегуны " * 200
     with ThreadPoolExecutor(4) as pool:
         assert set(map(str, pool.map(count_terms, [text] * 16))) == {str(count_terms(text))}
+
+
+def test_one_way_of_writing_a_word_finds_the_others() -> None:
+    for one, other in (("чай йод ёлка", unicodedata.normalize("NFD", "ЧАЙ йод Ёлка")), ("fine Straße", "ﬁne STRASSE")):
+        assert one != other
+        assert count_terms(one) == count_terms(other)
