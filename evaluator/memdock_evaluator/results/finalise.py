@@ -1,7 +1,7 @@
 """From parts to the files of a run: rows and timings in their order, and the totals of the manifest."""
 
 from collections import Counter
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import asdict
 
 from memdock import usage
@@ -17,18 +17,32 @@ OUTCOMES, TIMINGS, MANIFEST = "outcomes.jsonl", "timings.jsonl", "manifest.json"
 
 def write_outcomes(folder: Folder, units: Iterable[Unit]) -> None:
     """`outcomes.jsonl`: the rows of all units, by system, language, dialogue, question and repeat."""
-    with folder.writing(OUTCOMES) as file:
-        for unit in sorted(units):
-            for row in sorted(Parts(folder, unit).newest(ROWS), key=lambda row: row.key):
-                file.write(row.to_json() + b"\n")
+    _write(folder, OUTCOMES, outcome_lines(folder, units))
 
 
 def write_timings(folder: Folder, units: Iterable[Unit]) -> None:
     """`timings.jsonl`: what was measured, in the same order, then by stage."""
-    with folder.writing(TIMINGS) as file:
-        for unit in sorted(units):
-            for timing in sorted(_timings(Parts(folder, unit)), key=lambda timing: timing.key):
-                file.write(timing.to_json() + b"\n")
+    _write(folder, TIMINGS, timing_lines(folder, units))
+
+
+def outcome_lines(folder: Folder, units: Iterable[Unit]) -> Iterator[bytes]:
+    """The lines of `outcomes.jsonl`, made from the parts; raises `PartError`."""
+    for unit in sorted(units):
+        for row in sorted(Parts(folder, unit).newest(ROWS), key=lambda row: row.key):
+            yield row.to_json()
+
+
+def timing_lines(folder: Folder, units: Iterable[Unit]) -> Iterator[bytes]:
+    """The lines of `timings.jsonl`, made from the parts; raises `PartError`."""
+    for unit in sorted(units):
+        for timing in sorted(_timings(Parts(folder, unit)), key=lambda timing: timing.key):
+            yield timing.to_json()
+
+
+def _write(folder: Folder, name: str, lines: Iterator[bytes]) -> None:
+    with folder.writing(name) as file:
+        for line in lines:
+            file.write(line + b"\n")
 
 
 def totals(folder: Folder, expected: Counter[Unit]) -> dict[str, SystemTotals]:

@@ -60,6 +60,13 @@ class Parts:
         attempt = max(self._attempts(kind), default=0) + 1  # one past the last, also where an earlier one was deleted
         self._folder.write(self._name(kind, attempt), orjson.dumps(head) + b"\n" + body)
 
+    def check(self) -> int:
+        """Reads every part file's checksum and number of records; how many there are. Raises `PartError`."""
+        names = [name for name in self._folder.names(self.unit.folder) if name.endswith(".jsonl")]
+        for name in names:
+            self._lines(f"{self.unit.folder}/{name}")
+        return len(names)
+
     def _attempts(self, kind: Kind[RecordT]) -> list[int]:
         """The numbers of a stage's attempts, ascending."""
         name = re.compile(rf"{kind.name}-(\d{{3,}})\.jsonl")
@@ -69,14 +76,23 @@ class Parts:
         return f"{self.unit.folder}/{kind.name}-{attempt:03}.jsonl"
 
     def _read(self, kind: Kind[RecordT], name: str) -> list[RecordT]:
-        head, _, body = (self._folder.read(name) or b"").partition(b"\n")
         try:
-            wanted = orjson.loads(head)["sha256"]
-            if hashlib.sha256(body).hexdigest() == wanted:
-                return [kind.from_line(line) for line in body.splitlines()]
-        except (orjson.JSONDecodeError, KeyError, TypeError, ValidationError) as error:
+            return [kind.from_line(line) for line in self._lines(name)]
+        except ValidationError as error:
             raise self._damaged(name) from error
-        raise self._damaged(name)
+
+    def _lines(self, name: str) -> list[bytes]:
+        """The records of a file that is as it was written."""
+        head, _, body = (self._folder.read(name) or b"").partition(b"\n")
+        lines = body.splitlines()
+        try:
+            wanted = orjson.loads(head)
+            whole = hashlib.sha256(body).hexdigest() == wanted["sha256"] and len(lines) == wanted["records"]
+        except (orjson.JSONDecodeError, KeyError, TypeError) as error:
+            raise self._damaged(name) from error
+        if not whole:
+            raise self._damaged(name)
+        return lines
 
     def _damaged(self, name: str) -> PartError:
         return PartError(f"{self._folder.address}/{name} is damaged: delete it, and the run does that part again")

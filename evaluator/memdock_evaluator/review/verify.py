@@ -1,0 +1,117 @@
+"""Whether a run's files say the same: parts, rows, the manifest's counts and every figure of the summary."""
+
+from collections import Counter
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import asdict, dataclass
+from itertools import pairwise, zip_longest
+from typing import Any
+
+import orjson
+
+from memdock_evaluator.results.finalise import MANIFEST, OUTCOMES, TIMINGS, outcome_lines, timing_lines, totals
+from memdock_evaluator.results.folder import Folder
+from memdock_evaluator.results.manifest import Manifest
+from memdock_evaluator.results.parts import Parts, Unit
+from memdock_evaluator.results.rows import Row
+from memdock_evaluator.summary import summarise, to_json
+from memdock_evaluator.summary.build import SUMMARY
+from memdock_evaluator.summary.source import read_run
+
+
+class VerifyError(Exception):
+    """Two files of a run that do not agree; the message names the first difference."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Verified:
+    """How much was found to agree: part files, rows, and the figures of `summary.json`."""
+
+    parts: int
+    rows: int
+    figures: int
+
+
+def verify(folder: Folder) -> Verified:
+    """Checks every part's checksum, the rows and timings against the parts, the manifest's counts against the rows, and
+    `summary.json` against the figures of the rows.
+
+    Raises `VerifyError` at the first difference, `PartError` for a damaged part, and what `read_run` raises.
+    """
+    run = read_run(folder)
+    units = Counter(Unit(system=row.system, language=row.language, dialogue_id=row.dialogue_id) for row in run.rows)
+    _in_order(run.rows)
+    parts = sum(Parts(folder, unit).check() for unit in units)
+    _same_lines(folder, OUTCOMES, outcome_lines(folder, units))
+    _same_lines(folder, TIMINGS, timing_lines(folder, units))
+    _as_planned(run.manifest, run.rows)
+    for system, found in totals(folder, units).items():
+        told = run.manifest.totals.get(system)
+        _same(f"{MANIFEST}: totals.{system}", told and asdict(told), asdict(found))
+    summary = orjson.loads(to_json(summarise(run.rows, run.timings, run.manifest)))
+    told_summary = folder.read(SUMMARY)
+    if told_summary is None:
+        raise VerifyError(f"{SUMMARY} is not there: memdock-eval report makes it from the rows")
+    try:
+        _same(SUMMARY, orjson.loads(told_summary), summary)
+    except orjson.JSONDecodeError as error:
+        raise VerifyError(f"{SUMMARY} is no JSON: memdock-eval report makes it again from the rows") from error
+    return Verified(parts=parts, rows=len(run.rows), figures=_leaves(summary))
+
+
+def _in_order(rows: Sequence[Row]) -> None:
+    for number, (before, row) in enumerate(pairwise(rows), start=2):
+        if before.key == row.key:
+            raise VerifyError(f"{OUTCOMES}, line {number}: {_name(row)} stands there twice")
+
+
+def _as_planned(manifest: Manifest, rows: Iterable[Row]) -> None:
+    """Every system of the plan has a row for each question of each language, as often as it is asked."""
+    found = Counter((row.system, row.language) for row in rows)
+    planned = {
+        (system.name, language): counts.questions * manifest.plan.repeats
+        for system in manifest.plan.systems
+        for language, counts in manifest.plan.data.languages.items()
+    }
+    for system, language in sorted(planned.keys() | found.keys()):
+        wanted, has = planned.get((system, language), 0), found[system, language]
+        if wanted != has:
+            raise VerifyError(f"{OUTCOMES}: {system} in {language} has {has} rows; the manifest's plan makes {wanted}")
+
+
+def _same_lines(folder: Folder, name: str, wanted: Iterator[bytes]) -> None:
+    lines = (folder.read(name) or b"").splitlines()
+    for number, (line, made) in enumerate(zip_longest(lines, wanted), start=1):
+        if line is None or made is None:
+            raise VerifyError(f"{name}, line {number}: {'missing' if line is None else 'in no part'}")
+        if line != made:
+            _same(f"{name}, line {number}", orjson.loads(line), orjson.loads(made))
+            raise VerifyError(f"{name}, line {number}: written otherwise than its part")
+
+
+def _same(place: str, told: Any, found: Any) -> None:
+    """Raises at the first leaf that differs; `place` grows to its path."""
+    if isinstance(told, dict) and isinstance(found, dict):
+        for key in told | found:
+            if key not in told or key not in found:
+                raise VerifyError(f"{place}: {key} is {'missing' if key not in told else 'one too many'}")
+            _same(f"{place}{'.' if ': ' in place else ': '}{key}", told[key], found[key])
+    elif isinstance(told, list | tuple) and isinstance(found, list | tuple) and len(told) == len(found):
+        for number, (one, other) in enumerate(zip(told, found, strict=True)):
+            _same(f"{place}[{number}]", one, other)
+    elif told != found:
+        raise VerifyError(f"{place} is {_shown(told)}; made again, it is {_shown(found)}")
+
+
+def _leaves(value: Any) -> int:
+    if isinstance(value, dict | list):
+        return sum(map(_leaves, value.values() if isinstance(value, dict) else value))
+    return 1
+
+
+def _shown(value: Any) -> str:
+    text = orjson.dumps(value).decode()
+    return text if len(text) <= 80 else text[:77] + "..."
+
+
+def _name(row: Row) -> str:
+    return f"{row.system}, {row.language}, {row.dialogue_id}/{row.question_id}, repeat {row.repeat}"

@@ -1,0 +1,91 @@
+"""`memdock-eval verify`: what does not agree with what it was made from is named, wherever in the folder it is."""
+
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import orjson
+import pytest
+from click.testing import CliRunner, Result
+
+from memdock_evaluator.cli import main
+from support.evaluation import ran, served_url, settings, write_data
+from support.toys import ToySystem
+
+
+def invoke(*words: object) -> Result:
+    return CliRunner().invoke(main, [str(word) for word in words])
+
+
+@pytest.fixture
+def run(tmp_path: Path) -> Path:
+    data, out = write_data(tmp_path / "d.jsonl"), tmp_path / "run"
+    assert invoke("run", "--data", data, "--out", out, "--baseline", "oracle").exit_code == 0
+    return out
+
+
+def changed(path: Path, change: Callable[[Any], object]) -> None:
+    value = orjson.loads(path.read_bytes())
+    change(value)
+    path.write_bytes(orjson.dumps(value))
+
+
+async def test_a_run_over_a_system_agrees_with_its_parts(tmp_path: Path) -> None:
+    data, out = write_data(tmp_path / "d.jsonl"), tmp_path / "run"
+    async with served_url(ToySystem(), tmp_path / "toy") as url:
+        await ran(settings(data, out, url=url, systems=("toy",), repeats=2))
+    assert invoke("report", out).exit_code == 0
+    said = invoke("verify", out)
+    assert said.exit_code == 0, said.output
+    assert f"{out}: 12 parts, 16 rows and " in said.output
+
+
+def test_a_figure_that_was_touched_is_named(run: Path) -> None:
+    place = lambda value: value["systems"]["baseline:oracle"]["languages"]["en"]  # noqa: E731
+    changed(run / "summary.json", lambda value: place(value).update(n_scored=7))
+    said = invoke("verify", run)
+    assert said.exit_code == 1
+    assert "summary.json: systems.baseline:oracle.languages.en.n_scored is 7; made again, it is 8" in said.output
+
+
+def test_a_row_that_was_touched_is_named(run: Path) -> None:
+    lines = (run / "outcomes.jsonl").read_bytes().splitlines()
+    lines[0] = lines[0].replace(b'"abstained":false', b'"abstained":true')
+    (run / "outcomes.jsonl").write_bytes(b"\n".join(lines) + b"\n")
+    said = invoke("verify", run)
+    assert said.exit_code == 1
+    assert "outcomes.jsonl, line 1: abstained is true; made again, it is false" in said.output
+
+
+def test_rows_that_are_missing_or_doubled_are_named(run: Path) -> None:
+    path = run / "outcomes.jsonl"
+    lines = path.read_bytes().splitlines(keepends=True)
+    path.write_bytes(b"".join(lines[:-1]))
+    assert "outcomes.jsonl, line 8: missing" in invoke("verify", run).output
+    path.write_bytes(b"".join([*lines[:2], *lines[1:]]))
+    assert (
+        "outcomes.jsonl, line 3: baseline:oracle, en, 0/q1, repeat 0 stands there twice" in invoke("verify", run).output
+    )
+
+
+def test_counts_of_the_manifest_are_compared_with_the_rows(run: Path) -> None:
+    coverage = lambda value: value["totals"]["baseline:oracle"]["coverage"]  # noqa: E731
+    changed(run / "manifest.json", lambda value: coverage(value).update(answered=9))
+    assert "totals.baseline:oracle.coverage.answered is 9; made again, it is 8" in invoke("verify", run).output
+    changed(run / "manifest.json", lambda value: coverage(value).update(answered=8))
+    changed(run / "manifest.json", lambda value: value["plan"]["data"]["languages"]["en"].update(questions=9))
+    assert "baseline:oracle in en has 8 rows; the manifest's plan makes 9" in invoke("verify", run).output
+
+
+def test_a_damaged_part_is_named(run: Path) -> None:
+    part = next(run.glob("parts/**/answer-001.jsonl"))
+    part.write_bytes(part.read_bytes().replace(b"false", b"true ", 1))
+    said = invoke("verify", run)
+    assert said.exit_code == 1
+    assert "answer-001.jsonl is damaged" in said.output
+
+
+def test_a_folder_without_a_run_or_summary_is_told(run: Path, tmp_path: Path) -> None:
+    assert "manifest.json is not there: finish the run first" in invoke("verify", tmp_path).output
+    (run / "summary.json").unlink()
+    assert "summary.json is not there: memdock-eval report makes it" in invoke("verify", run).output
