@@ -33,10 +33,11 @@ class DataCounts:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class DataFile:
-    """A file that was read; `path` as it was given, "own" for the bundled data."""
+    """A file that was read; `path` as it was given, "own:NAME" for the bundled data. `language`: declared for it."""
 
     path: str
     sha256: str
+    language: str | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

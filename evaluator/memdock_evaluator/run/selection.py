@@ -91,7 +91,10 @@ class Selection:
             raise SettingsError("the data that is selected holds no question")
 
     def _facts(self, counts: dict[str, Counter[str]], oddities: Counter[str]) -> DataFacts:
-        files = (DataFile(path=_shown(source), sha256=_sha256(Path(source.path))) for source in self._sources)
+        files = (
+            DataFile(path=_shown(source), sha256=_sha256(Path(source.path)), language=source.language)
+            for source in self._sources
+        )
         return DataFacts(
             files=tuple(files),
             format=self._settings.format or _ANY,
@@ -113,6 +116,20 @@ def _shown(source: DataSource) -> str:
     """A bundled file by its name alone: where the package is installed decides nothing."""
     path = Path(source.path)
     return f"{OWN}:{path.name}" if path in map(own_dataset_path, LANGUAGES) else source.path
+
+
+def source_of(file: DataFile) -> DataSource:
+    """The file that a manifest names, as it was given to its run."""
+    for language in LANGUAGES:
+        bundled = DataSource(path=str(own_dataset_path(language)), language=language)
+        if _shown(bundled) == file.path:
+            return bundled
+    return DataSource(path=file.path, language=file.language)
+
+
+def stated_format(data: DataFacts) -> str | None:
+    """The format that a run was told; `None`: it was found from the first record."""
+    return None if data.format == _ANY else data.format
 
 
 def _counts(dialogue: Dialogue) -> dict[str, int]:

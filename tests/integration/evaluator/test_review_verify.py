@@ -41,8 +41,9 @@ async def test_a_run_over_a_system_agrees_with_its_parts(tmp_path: Path) -> None
 
 
 def test_a_figure_that_was_touched_is_named(run: Path) -> None:
-    place = lambda value: value["systems"]["baseline:oracle"]["languages"]["en"]  # noqa: E731
-    changed(run / "summary.json", lambda value: place(value).update(n_scored=7))
+    changed(
+        run / "summary.json", lambda value: value["systems"]["baseline:oracle"]["languages"]["en"].update(n_scored=7)
+    )
     said = invoke("verify", run)
     assert said.exit_code == 1
     assert "summary.json: systems.baseline:oracle.languages.en.n_scored is 7; made again, it is 8" in said.output
@@ -69,10 +70,9 @@ def test_rows_that_are_missing_or_doubled_are_named(run: Path) -> None:
 
 
 def test_counts_of_the_manifest_are_compared_with_the_rows(run: Path) -> None:
-    coverage = lambda value: value["totals"]["baseline:oracle"]["coverage"]  # noqa: E731
-    changed(run / "manifest.json", lambda value: coverage(value).update(answered=9))
+    changed(run / "manifest.json", lambda value: value["totals"]["baseline:oracle"]["coverage"].update(answered=9))
     assert "totals.baseline:oracle.coverage.answered is 9; made again, it is 8" in invoke("verify", run).output
-    changed(run / "manifest.json", lambda value: coverage(value).update(answered=8))
+    changed(run / "manifest.json", lambda value: value["totals"]["baseline:oracle"]["coverage"].update(answered=8))
     changed(run / "manifest.json", lambda value: value["plan"]["data"]["languages"]["en"].update(questions=9))
     assert "baseline:oracle in en has 8 rows; the manifest's plan makes 9" in invoke("verify", run).output
 
