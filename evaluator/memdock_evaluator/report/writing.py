@@ -1,20 +1,33 @@
-"""From a run's folder to its `report.html`."""
+"""From a run's folder to its `statistics.json` and `report.html`."""
 
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 from memdock_evaluator.report.page import render
 from memdock_evaluator.results.folder import Folder
 from memdock_evaluator.summary import summarise
-from memdock_evaluator.summary.source import read_run
+from memdock_evaluator.summary.source import RunFilesError, read_run
 
 REPORT = "report.html"
 
 
-def write_report(run_dir: Path | str) -> None:
-    """Write `report.html` into the folder of a run (a path or a URL), from its rows, timings and manifest.
+def write_report(
+    run_dir: Path | str, *, families: Mapping[str, Sequence[str]] | None = None, atemporal: Sequence[str] = ()
+) -> None:
+    """Write `statistics.json` and `report.html` into the folder of a run (a path or a URL), from its rows.
 
-    The figures are computed from the rows again. Raises `RunFilesError`, `ManifestError` or `FolderError`.
+    The figures are computed from the rows again; `families` and `atemporal` are those of `comparisons.compare`. Raises
+    `RunFilesError` (also for a system that the run does not have), `ManifestError` or `FolderError`.
     """
+    # Here, since numpy takes a while to load and a command line that is refused should not wait for it.
+    from memdock_evaluator.summary.comparisons import STATISTICS, compare
+
     folder = Folder(str(run_dir))
     run = read_run(folder)
-    folder.write(REPORT, render(summarise(run.rows, run.timings, run.manifest), run.rows, run.manifest).encode())
+    try:
+        comparisons = compare(run.rows, families=families, atemporal=atemporal)
+    except ValueError as error:
+        raise RunFilesError(f"{folder.address}: {error}") from error
+    page = render(summarise(run.rows, run.timings, run.manifest), run.rows, run.manifest)
+    folder.write(STATISTICS, comparisons.to_json())
+    folder.write(REPORT, page.encode())

@@ -69,9 +69,9 @@ class Row:
     be read: then `judge_note` says why). `verdict` is a label of the 0-3 rubric, not a scale: never average it. A
     retrieval figure is `None` where the evidence is unknown, the question an abstention, the memories name no sources,
     or the infrastructure failed first; it is 0 where the system itself failed. `memories` of the full-context baseline
-    are left out. `sessions` is the number of the dialogue's last session, so that one can say where the evidence lies;
-    0: a row of a version that did not keep it. `failed_turns` counts the turns of the dialogue that the system failed to store, and
-    `failed_evidence` names those that the answer rests on: such a row is scored as it stands.
+    are left out. `sessions` is the number of the dialogue's last session, to say where in it the evidence lies; 0: the
+    version that made the row did not keep it. `failed_turns` counts the turns of the dialogue that the system failed
+    to store, and `failed_evidence` names those that the answer rests on: such a row is scored as it stands.
     Tokens are those of the calls that led to this row; `context_tokens` are always estimated as a quarter of the bytes
     of UTF-8, the others where an endpoint reports none (then `tokens_estimated`).
     """

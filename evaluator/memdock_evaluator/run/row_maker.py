@@ -34,11 +34,12 @@ class RowMaker:
         `failed_turns`: ids of the dialogue's turns that the system failed to store.
         """
         questions = {question.question_id: question for question in dialogue.questions}
+        sessions = max((session.index for session in dialogue.sessions), default=0)
         for key, retrieval in retrievals.items():
             question = questions[key[0]]
             row = self._row(question, retrieval, answered.get(key), judged.get(key))
             lost = tuple(turn_id for turn_id in question.evidence_turns if turn_id in failed_turns)
-            yield replace(row, failed_turns=len(failed_turns), failed_evidence=lost)
+            yield replace(row, sessions=sessions, failed_turns=len(failed_turns), failed_evidence=lost)
 
     def _row(self, question: Question, retrieval: Retrieval, answered: Answered | None, judged: Judged | None) -> Row:
         blame = _first_blame(retrieval, answered, judged)

@@ -60,6 +60,8 @@ class Kind(StrEnum):
     """The gap of two families in a language minus their gap in another (F.1)."""
     GAP_SLICES = "gap_slices"
     """The gap of two families in a slice minus their gap in another: how much more one loses than the other (F.2)."""
+    SYSTEMS = "systems"
+    """One system minus another over all questions; every two of a language are one block (ours)."""
     ANSWERER = "answerer"
     """A baseline minus each memory system that answers with the same model, and minus their family (Table 6)."""
 

@@ -46,14 +46,14 @@ def test_a_complete_run_prints_its_summary_and_ends_with_0(data: Path, out: Path
     assert "baseline:oracle" in done.stdout
     assert f"open {out}/report.html" in done.stdout
     assert "16/16 questions answered" in done.stderr
-    names = {"manifest.json", "outcomes.jsonl", "timings.jsonl", "summary.json", "report.html"}
+    names = {"manifest.json", "outcomes.jsonl", "timings.jsonl", "summary.json", "statistics.json", "report.html"}
     assert names <= {path.name for path in out.iterdir()}
 
 
 def test_the_report_is_made_again_from_the_rows(data: Path, out: Path) -> None:
     assert run_on(data, out, "--baseline", "oracle").exit_code == 0
     before = (out / "summary.json").read_bytes()
-    for name in ("summary.json", "report.html"):
+    for name in ("summary.json", "statistics.json", "report.html"):
         (out / name).unlink()
     again = invoke("report", out)
     assert again.exit_code == 0, again.output

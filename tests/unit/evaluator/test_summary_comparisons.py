@@ -1,0 +1,124 @@
+"""What differs from what in a run: the rows give the comparisons, and the same bytes each time."""
+
+import json
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+from click.testing import CliRunner
+
+from memdock_evaluator.report.command import report
+from memdock_evaluator.results.rows import Outcome, Row
+from memdock_evaluator.statistics.plan import JUDGES_DIFFER, Kind
+from memdock_evaluator.statistics.shape import BlockResult
+from memdock_evaluator.summary.comparisons import FULL_CONTEXT, MEMORY_SYSTEMS, Comparisons, compare
+from support.synthetic_rows import a_row, a_run
+
+RESAMPLES = 200
+
+
+@pytest.fixture(scope="module")
+def found() -> Comparisons:
+    return compare(a_run().rows, resamples=RESAMPLES)
+
+
+def blocks(found: Comparisons, kind: Kind) -> list[BlockResult]:
+    return [block for block in found.analysis.blocks if block.kind is kind]
+
+
+def test_families_are_the_memory_systems_and_full_context_where_none_are_named(found: Comparisons) -> None:
+    assert {family.name: family.systems for family in found.families} == {
+        FULL_CONTEXT: ("baseline:full-context",),
+        MEMORY_SYSTEMS: ("rag-dense", "rag-hybrid"),
+    }
+    assert {block.name for block in blocks(found, Kind.ANSWERER)} == {
+        "baseline:full-context minus what answers with its model: en",
+        "baseline:full-context minus what answers with its model: ru",
+    }
+
+
+def test_every_two_systems_differ_by_what_the_rows_say(found: Comparisons) -> None:
+    russian = next(block for block in blocks(found, Kind.SYSTEMS) if block.name.endswith("ru"))
+    assert len(russian.differences) == 4 * 3 / 2
+    first = russian.differences[0]
+    right = {
+        name: sum(row.correct is True for row in a_run().rows if (row.system, row.language) == (name, "ru"))
+        for name in ("rag-dense", "rag-hybrid")
+    }
+    assert first.estimate == pytest.approx((right["rag-dense"] - right["rag-hybrid"]) / 102, abs=1e-6)
+    assert first.n == 102
+
+
+def test_rows_in_any_order_give_the_same_bytes(found: Comparisons) -> None:
+    again = compare(reversed(a_run().rows), resamples=RESAMPLES)
+    assert again.to_json() == found.to_json()
+    assert json.loads(found.to_json())["analysis"]["n_dialogues"] == 6
+
+
+def test_few_dialogues_are_a_caveat_and_many_are_not(found: Comparisons) -> None:
+    assert "No rank intervals: fewer than 20 dialogues: resampling them tests nothing." in found.caveats
+    many = compare(a_run(dialogues=24).rows, resamples=2000)
+    assert many.caveats == (JUDGES_DIFFER,)
+    assert [len(ranking.ranks) for ranking in many.analysis.rankings] == [0, 0, 2, 2]
+
+
+def a_dialogue(dialogue: str, **changes: object) -> Row:
+    return a_row(dialogue_id=dialogue, **changes)
+
+
+def test_an_error_of_the_system_is_wrong_and_one_of_the_infrastructure_is_missing() -> None:
+    rows = [
+        a_dialogue("0"),
+        a_dialogue("1", outcome=Outcome.SYSTEM_ERROR, answer=None, correct=False, f1=None),
+        a_dialogue("2", outcome=Outcome.INFRASTRUCTURE_ERROR, answer=None, correct=None, f1=None),
+    ]
+    scores = [
+        one for one in compare(rows, resamples=1).analysis.scores if (one.unit, one.axis) == ("rag-dense", "overall")
+    ]
+    assert {one.measure: (one.asked, one.n, one.score) for one in scores} == {
+        "accuracy": (3, 2, 0.5),
+        "f1": (3, 2, 0.5),
+    }
+
+
+def test_where_the_evidence_lies_is_a_slice_where_the_dialogues_length_is_known() -> None:
+    long = [a_dialogue("0", sessions=9), a_dialogue("1", sessions=9, evidence_sessions=("s5",))]
+    values = {one.value for one in compare(long, resamples=1).analysis.scores if one.axis == "position"}
+    assert values == {"edge", "middle"}
+    unknown = compare([a_dialogue("0"), a_dialogue("1")], resamples=1)
+    assert not any(one.axis == "position" for one in unknown.analysis.scores)
+
+
+def test_families_are_named_on_the_command_line(tmp_path: Path) -> None:
+    folder = str(a_run().write(tmp_path))
+    done = CliRunner().invoke(report, [folder, "--family", "dense=rag-dense", "--family", "hybrid = rag-hybrid"])
+    assert done.exit_code == 0, done.output
+    written = json.loads((tmp_path / "statistics.json").read_bytes())
+    assert [family["name"] for family in written["families"]] == ["dense", "hybrid"]
+    assert any(block["name"].startswith("dense minus hybrid") for block in written["analysis"]["blocks"])
+
+
+@pytest.mark.parametrize(
+    ("words", "message"),
+    [
+        (["--family", "rag=rag-x"], "there is no system 'rag-x': the run has baseline:full-context"),
+        (["--atemporal", "mem0g"], "there is no system 'mem0g'"),
+        (["--family", "rag-dense"], "write NAME=SYSTEM,SYSTEM"),
+        (["--family", "a=rag-dense", "--family", "a=rag-hybrid"], "is given twice"),
+        (["--family", "rag-dense=rag-hybrid,rag-dense"], "none that a system has"),
+    ],
+)
+def test_families_that_cannot_be_are_refused_with_a_word(tmp_path: Path, words: list[str], message: str) -> None:
+    folder = str(a_run(dialogues=2).write(tmp_path))
+    done = CliRunner().invoke(report, [folder, *words])
+    assert done.exit_code != 0
+    assert message in " ".join(done.output.split())
+    assert not (tmp_path / "statistics.json").exists()
+
+
+def test_the_command_line_alone_does_not_load_numpy() -> None:
+    code = (
+        "import sys, memdock_evaluator.report.command, memdock_evaluator.run.command; sys.exit('numpy' in sys.modules)"
+    )
+    assert subprocess.run([sys.executable, "-c", code], check=False).returncode == 0
