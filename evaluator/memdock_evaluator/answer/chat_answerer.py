@@ -6,7 +6,7 @@ from memdock_evaluator.answer.abstention import abstains
 from memdock_evaluator.answer.answerer import Answer, Asked, context
 from memdock_evaluator.answer.dates import written
 from memdock_evaluator.answer.endpoint import ModelEndpoint
-from memdock_evaluator.answer.models import TEMPERATURE, ChatModel
+from memdock_evaluator.answer.models import ChatModel
 from memdock_evaluator.answer.prompts import Prompt, RefusalWords, facts_of
 from memdock_evaluator.results.manifest import ModelFacts
 from memdock_evaluator.waiting import Say, unheard
@@ -38,7 +38,7 @@ class ChatAnswerer:
             kind="openai",
             model=self._endpoint.model,
             host=self._endpoint.host,
-            temperature=TEMPERATURE,
+            temperature=self._endpoint.temperature,
             seed=self._seed,
             prompts=facts_of({language: prompt.file for language, prompt in self._prompts.items()}),
         )

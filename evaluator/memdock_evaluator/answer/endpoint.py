@@ -15,6 +15,7 @@ class ModelEndpoint:
     url: str
     model: str
     key: str = field(default="", repr=False)
+    temperature: float = 0.0
     timeout_s: float = 120.0
     tries: int = 4
     concurrency: int = 8
@@ -34,11 +35,27 @@ class ModelEndpoint:
 class ModelSettings:
     """An answerer or a judge: the offline one where there is no endpoint.
 
-    `prompt` and `rubric` are files of the user's in place of the bundled ones, for every language; "" : bundled.
-    `form` is the judge's, "json" or "pollux".
+    `prompt` and `rubric` are files of the user's in place of the bundled ones, "" : bundled; `{lang}` in a path stands
+    for the language's code, a path without it serves every language. `form` is the judge's, "json" or "pollux", and
+    `verdict_tries` how often it is asked where its reply holds no verdict. `seed`: `None` for that of the run.
     """
 
     endpoint: ModelEndpoint | None = None
     prompt: str = ""
     rubric: str = ""
     form: str = "json"
+    seed: int | None = None
+    verdict_tries: int = 3
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class NamedJudge:
+    """A judge of several. Of each language, the first that serves it is primary; `languages` empty: it serves all."""
+
+    name: str
+    languages: tuple[str, ...] = ()
+    settings: ModelSettings
+
+    def serves(self, language: str) -> bool:
+        """Whether it judges answers in this language."""
+        return not self.languages or language in self.languages

@@ -2,8 +2,8 @@
 
 import json
 import re
-from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
 from typing import Any, Protocol
 
 from memdock_evaluator.results.manifest import ModelFacts
@@ -27,7 +27,8 @@ class ToJudge:
 class Verdict:
     """A label of the rubric, or `None` where no reply could be read as one: then the question is unscored.
 
-    `note` is a word of the judge's on its label, or why there is none.
+    `note` is a word of the judge's on its label, or why there is none. `further`: by name, what the judges beside the
+    primary one say.
     """
 
     label: int | None
@@ -35,11 +36,17 @@ class Verdict:
     input_tokens: int = 0
     output_tokens: int = 0
     estimated: bool = False
+    further: Mapping[str, "Verdict"] = field(default_factory=dict)
 
     @property
     def correct(self) -> bool | None:
-        """0 and 1 are incorrect, 2 and 3 correct, no label is neither."""
-        return None if self.label is None else self.label in _RIGHT
+        """As `is_right`."""
+        return is_right(self.label)
+
+
+def is_right(label: int | None) -> bool | None:
+    """0 and 1 are incorrect, 2 and 3 correct, no label is neither."""
+    return None if label is None else label in _RIGHT
 
 
 class Judge(Protocol):

@@ -18,7 +18,6 @@ from memdock_evaluator.faults import Breaker, Fault, RunStoppedError
 from memdock_evaluator.results.rows import Outcome
 from memdock_evaluator.waiting import Say, Waiting, unheard
 
-TEMPERATURE = 0.0
 _FIRST_WAIT_S, _LONGEST_WAIT_S = 0.5, 120.0
 _RETRIED = {408, 409, 425, 429}
 _TOO_LONG = re.compile(r"context.?length|maximum context|context window|too (long|many tokens)", re.IGNORECASE)
@@ -94,7 +93,7 @@ class ChatModel:
         await self._client.close()
 
     async def complete(self, prompt: str, *, seed: int) -> Completion:
-        """The reply to `prompt` at temperature 0.
+        """The reply to `prompt` at the endpoint's temperature.
 
         Timeouts, lost connections, 429, 5xx and replies that are none are tried again, as late as the endpoint asks.
         Raises `Fault`, or `RunStoppedError` where no request to this endpoint can succeed.
@@ -130,7 +129,7 @@ class ChatModel:
                 answer = await self._client.chat.completions.with_raw_response.create(
                     model=self._endpoint.model,
                     messages=[{"role": "user", "content": prompt}],
-                    temperature=TEMPERATURE,
+                    temperature=self._endpoint.temperature,
                     seed=seed,
                 )
             reply = _Reply.model_validate(json.loads(answer.content))

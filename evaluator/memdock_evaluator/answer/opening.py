@@ -13,6 +13,7 @@ from memdock_evaluator.answer.prompts import (
     TextFile,
     bundled,
     bundled_for_all,
+    check_pollux,
     opened,
     refusal_words,
     rubric,
@@ -36,7 +37,9 @@ def open_answerer(settings: ModelSettings, languages: Iterable[str], *, seed: in
 
     files = _files(settings.prompt, words, lambda language: bundled("answer", language, "txt"))
     prompts = {language: Prompt(file=file, fields=ANSWER_FIELDS) for language, file in files.items()}
-    return ChatAnswerer(settings.endpoint, prompts, words, seed=seed, say=say)
+    return ChatAnswerer(
+        settings.endpoint, prompts, words, seed=seed if settings.seed is None else settings.seed, say=say
+    )
 
 
 def open_judge(settings: ModelSettings, languages: Iterable[str], *, seed: int, say: Say = unheard) -> Judge:
@@ -47,13 +50,17 @@ def open_judge(settings: ModelSettings, languages: Iterable[str], *, seed: int, 
     from memdock_evaluator.answer.chat_judge import JUDGE_FIELDS, ChatJudge
 
     files = _files(settings.prompt, words, lambda language: _judge_prompt(settings.form, language))
+    if settings.form == POLLUX:
+        for file in files.values():
+            check_pollux(file)
     rubrics = _files(settings.rubric, words, lambda language: bundled("rubric", language, "yaml"))
     return ChatJudge(
         settings.endpoint,
         {language: Prompt(file=file, fields=JUDGE_FIELDS) for language, file in files.items()},
         {language: rubric(file) for language, file in rubrics.items()},
         form=settings.form,
-        seed=seed,
+        seed=seed if settings.seed is None else settings.seed,
+        tries=settings.verdict_tries,
         say=say,
     )
 
@@ -63,5 +70,8 @@ def _judge_prompt(form: str, language: str) -> TextFile:
 
 
 def _files(given: str, languages: Iterable[str], otherwise: Callable[[str], TextFile]) -> Mapping[str, TextFile]:
-    """The user's file for every language, or each language's own."""
-    return {language: opened(Path(given)) if given else otherwise(language) for language in languages}
+    """The user's file of each language, or the bundled one."""
+    return {
+        language: opened(Path(given.replace("{lang}", language))) if given else otherwise(language)
+        for language in languages
+    }

@@ -56,6 +56,31 @@ class Prompt:
         return _PLACEHOLDER.sub(lambda match: values[match[1]], self.file.text).rstrip("\n")
 
 
+POLLUX_SECTIONS = (
+    ("### Задание для оценки:", "question"),
+    ("### Эталонный ответ:", "reference"),
+    ("### Ответ для оценки:", "answer"),
+    ("### Критерий оценки:", "criterion"),
+    ("### Шкала оценивания по критерию:", "scale"),
+)
+"""The one form that POLLUX was trained on: each heading with what stands below it, in this order."""
+
+
+def check_pollux(file: TextFile) -> None:
+    """Raises `PromptError` where a section of POLLUX's form is missing, in another place, or holds something else."""
+    headings = [line.strip() for line in file.text.splitlines() if line.startswith("###")]
+    wanted = [heading for heading, _ in POLLUX_SECTIONS]
+    if headings != wanted:
+        at = next((n for n, heading in enumerate(wanted) if headings[n : n + 1] != [heading]), len(wanted))
+        found = f"{headings[at]!r}" if at < len(headings) else "nothing"
+        place = f"{wanted[at]!r} is wanted" if at < len(wanted) else "the form ends"
+        raise PromptError(f"{file.name}: POLLUX's form: where {place}, there is {found}")
+    bodies = re.split(r"^###.*$", file.text, flags=re.MULTILINE)[1:]
+    for (heading, name), body in zip(POLLUX_SECTIONS, bodies, strict=True):
+        if _PLACEHOLDER.findall(body) != [name]:
+            raise PromptError(f"{file.name}: POLLUX's form: below {heading!r} belongs {{{name}}}, and no other")
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Rubric:
     """What a judge goes by: the criterion, and what each label means."""

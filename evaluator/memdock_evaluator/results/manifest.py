@@ -93,6 +93,15 @@ class ModelFacts:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class JudgeFacts:
+    """A judge of several, and for which languages its verdicts are the ones that count."""
+
+    languages: tuple[str, ...]
+    primary_for: tuple[str, ...]
+    model: ModelFacts
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Plan:
     """All that decides the figures of a run."""
 
@@ -107,6 +116,9 @@ class Plan:
     as_of: bool
     answerer: ModelFacts
     judge: ModelFacts
+    """The primary one; of several by language, all in one."""
+    judges: Mapping[str, JudgeFacts] = field(default_factory=dict)
+    """By name, where `--judges` gives them."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

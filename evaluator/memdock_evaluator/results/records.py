@@ -1,5 +1,6 @@
 """What a stage of the run keeps of one dialogue or question, so that a run that was killed goes on behind it."""
 
+from collections.abc import Mapping
 from dataclasses import asdict, dataclass, field
 from typing import Generic, Protocol, TypeVar
 
@@ -8,7 +9,7 @@ from pydantic import TypeAdapter
 
 from memdock.types import ModelUsage, Residue
 from memdock_evaluator.results.manifest import IngestCounts
-from memdock_evaluator.results.rows import Outcome, RetrievedMemory, Row, Timing
+from memdock_evaluator.results.rows import FurtherVerdict, Outcome, RetrievedMemory, Row, Timing
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -97,6 +98,8 @@ class Judged(Asking):
     input_tokens: int = 0
     output_tokens: int = 0
     estimated: bool = False
+    verdicts: Mapping[str, FurtherVerdict] = field(default_factory=dict)
+    """Of the further judges, by name."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

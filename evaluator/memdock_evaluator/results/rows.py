@@ -62,11 +62,22 @@ class RetrievedMemory:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class FurtherVerdict:
+    """What a judge beside the primary one says; no `label`: its reply could not be read, `note` says why."""
+
+    label: int | None
+    note: str = ""
+    input_tokens: int = 0
+    output_tokens: int = 0
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Row:
     """One system x language x dialogue x question x repeat.
 
     `correct` is `None` where the question is unscored (refused, an infrastructure error, or a verdict that could not
-    be read: then `judge_note` says why). `verdict` is a label of the 0-3 rubric, not a scale: never average it. A
+    be read: then `judge_note` says why). `verdict` and what goes with it are the primary judge's, `verdicts` by name
+    those of the further judges, which decide nothing. A label of the 0-3 rubric is no scale: never average it. A
     retrieval figure is `None` where the evidence is unknown, the question an abstention, the memories name no sources,
     or the infrastructure failed first; it is 0 where the system itself failed. `memories` of the full-context baseline
     are left out. `sessions` is the number of the dialogue's last session, to say where in it the evidence lies; 0: the
@@ -100,6 +111,7 @@ class Row:
     verdict: int | None = None
     correct: bool | None = None
     judge_note: str = ""
+    verdicts: Mapping[str, FurtherVerdict] = field(default_factory=dict)
     f1: float | None = None
     recall_sessions: float | None = None
     recall_turns: float | None = None

@@ -13,7 +13,7 @@ from memdock_evaluator.dataset import Dialogue, Question
 from memdock_evaluator.faults import Fault
 from memdock_evaluator.results.parts import Parts
 from memdock_evaluator.results.records import ANSWER, JUDGE, Answered, Judged, Retrieval
-from memdock_evaluator.results.rows import Stage, Timing
+from memdock_evaluator.results.rows import FurtherVerdict, Stage, Timing
 from memdock_evaluator.run.measuring import Stopwatch
 from memdock_evaluator.run.progress import Progress, Work
 from memdock_evaluator.run.settling import Key, blame_of, known, settle
@@ -102,7 +102,13 @@ class Answering:
             note=verdict.note,
             input_tokens=verdict.input_tokens,
             output_tokens=verdict.output_tokens,
-            estimated=verdict.estimated,
+            estimated=verdict.estimated or any(each.estimated for each in verdict.further.values()),
+            verdicts={
+                name: FurtherVerdict(
+                    label=each.label, note=each.note, input_tokens=each.input_tokens, output_tokens=each.output_tokens
+                )
+                for name, each in verdict.further.items()
+            },
             timings=timings,
         )
 

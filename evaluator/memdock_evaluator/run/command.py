@@ -11,7 +11,7 @@ from click.core import ParameterSource
 from rich.console import Console
 
 from memdock.variables import unknown_variables
-from memdock_evaluator.answer.endpoint import ModelEndpoint, ModelSettings
+from memdock_evaluator.answer.endpoint import ModelEndpoint, ModelSettings, NamedJudge
 from memdock_evaluator.answer.prompts import PromptError
 from memdock_evaluator.dataset import DatasetError
 from memdock_evaluator.dataset.shipped import OWN
@@ -159,18 +159,40 @@ def _settings(context: click.Context, given: dict[str, Any]) -> RunSettings:
         data=tuple(map(_source, given["data"])),
         format=given["format_"],
         answerer=ModelSettings(endpoint=_endpoint("answer", context), prompt=str(given["answer_prompt"] or "")),
-        judge=ModelSettings(
-            endpoint=_endpoint("judge", context),
-            prompt=str(given["judge_prompt"] or ""),
-            rubric=str(given["rubric"] or ""),
-            form=given["judge_form"],
-        ),
+        judge=judge_of(context),
+        judges=judges_of(context),
         allowed_failed_turns=given["allow_failed_turns"] / 100,
         flush_timeout_s=given["flush_timeout"],
         call_timeout_s=given["call_timeout"],
         patience_s=given["patience"],
         command=without_secrets(("memdock-eval", *sys.argv[1:])),
     )
+
+
+def judge_of(context: click.Context) -> ModelSettings:
+    """The judge of the `--judge-...` options; raises `SettingsError`."""
+    given = context.params
+    return ModelSettings(
+        endpoint=_endpoint("judge", context),
+        prompt=str(given["judge_prompt"] or ""),
+        rubric=str(given["rubric"] or ""),
+        form=given["judge_form"],
+        seed=given["judge_seed"],
+        verdict_tries=given["judge_tries"],
+    )
+
+
+def judges_of(context: click.Context) -> tuple[NamedJudge, ...]:
+    """The judges of the `--judges` file, none without it; raises `SettingsError`."""
+    given = context.params
+    if given["judges"] is None:
+        return ()
+    if given["judge_url"] or given["judge_model"]:
+        raise SettingsError("give --judges or --judge-url and --judge-model (or their variables), not both")
+    from memdock_evaluator.judging.configured import read_judges
+
+    limits = {"timeout_s": given["model_timeout"], "tries": given["model_tries"]}
+    return tuple(read_judges(given["judges"], **limits, concurrency=given["model_concurrency"]))
 
 
 def _source(written: str) -> DataSource:
@@ -196,6 +218,7 @@ def _endpoint(purpose: str, context: click.Context) -> ModelEndpoint | None:
         url=url,
         model=model,
         key=_secret(context, f"{purpose}_key"),
+        temperature=given[f"{purpose}_temperature"],
         timeout_s=given["model_timeout"],
         tries=given["model_tries"],
         concurrency=given["model_concurrency"],

@@ -26,6 +26,7 @@ class Number(click.FloatRange):
 
 _FILE = click.Path(dir_okay=False, path_type=Path)
 _COUNT = click.IntRange(min=1)
+_TEMPERATURE = Number(min=0, max=2)
 _SECONDS = Number(min=0)
 _SOME_SECONDS = Number(min=0, min_open=True)
 
@@ -164,7 +165,14 @@ model_options = _grouped(
     click.option(
         "--answer-key-file", envvar="MEMDOCK_EVAL_ANSWER_KEY_FILE", type=_FILE, help="A file that holds its key."
     ),
-    click.option("--answer-prompt", type=_FILE, help="Your prompt in place of the bundled one of each language."),
+    click.option(
+        "--answer-prompt",
+        type=_FILE,
+        help="Your prompt in place of the bundled ones; {lang} in the path is the language.",
+    ),
+    click.option(
+        "--answer-temperature", type=_TEMPERATURE, metavar="T", default=0.0, show_default=True, help="Its temperature."
+    ),
     click.option(
         "--judge-url",
         envvar="MEMDOCK_EVAL_JUDGE_URL",
@@ -184,8 +192,26 @@ model_options = _grouped(
         show_default=True,
         help="What the judge reads and writes: any chat model's, or POLLUX's own form.",
     ),
-    click.option("--judge-prompt", type=_FILE, help="Your prompt in place of the bundled one."),
-    click.option("--rubric", type=_FILE, help="Your rubric in place of the bundled one."),
+    click.option("--judge-prompt", type=_FILE, help="Your prompt in place of the bundled one, as with the answerer."),
+    click.option("--rubric", type=_FILE, help="Your rubric in place of the bundled one, as with the answerer."),
+    click.option(
+        "--judge-temperature", type=_TEMPERATURE, metavar="T", default=0.0, show_default=True, help="Its temperature."
+    ),
+    click.option("--judge-seed", type=click.IntRange(min=0), metavar="N", help="Its seed.  [default: that of the run]"),
+    click.option(
+        "--judge-tries",
+        type=_COUNT,
+        metavar="N",
+        default=3,
+        show_default=True,
+        help="How often it is asked where its reply holds no verdict.",
+    ),
+    click.option(
+        "--judges",
+        type=_FILE,
+        help="Several judges, from a YAML file, in place of --judge-...: of each language the first is primary, the "
+        "others judge beside it.",
+    ),
     click.option(
         "--trial/--no-trial",
         default=True,

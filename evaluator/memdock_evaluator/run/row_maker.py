@@ -108,6 +108,7 @@ def _verdict(judged: Judged | None, blame: Blame | None) -> dict[str, Any]:
         "verdict": judged.label,
         "correct": judged.correct,
         "judge_note": judged.note if judged.blame is None else judged.blame.detail,
+        "verdicts": judged.verdicts,
         "judge_input_tokens": judged.input_tokens,
         "judge_output_tokens": judged.output_tokens,
     }

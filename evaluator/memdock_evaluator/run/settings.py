@@ -3,7 +3,7 @@
 import re
 from dataclasses import dataclass, field
 
-from memdock_evaluator.answer.endpoint import ModelSettings
+from memdock_evaluator.answer.endpoint import ModelSettings, NamedJudge
 
 _BATCH = re.compile(r"batch:([1-9]\d{0,4})")
 
@@ -43,6 +43,7 @@ class RunSettings:
 
     `url` and `key` reach the gateway or a lone system; `systems` are names behind it, `baselines` names of
     `baselines.BASELINES`. `concurrency` bounds the dialogues in work, `parallel_questions` the questions of each.
+    `judges`, where there are any, stand in place of `judge`.
     `allowed_failed_turns` is the share of a dialogue's turns that a system may fail at and the dialogue still be done.
     `trial`: the models are asked a small question before anything is stored. `patience_s` is how long a call into a
     system is tried again while the infrastructure fails. `command` is what the manifest quotes, without secrets.
@@ -68,6 +69,7 @@ class RunSettings:
     allowed_failed_turns: float = 0.0
     answerer: ModelSettings = field(default_factory=ModelSettings)
     judge: ModelSettings = field(default_factory=ModelSettings)
+    judges: tuple[NamedJudge, ...] = ()
     trial: bool = True
     concurrency: int = 4
     parallel_questions: int = 4

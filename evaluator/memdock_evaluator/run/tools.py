@@ -1,6 +1,6 @@
 """What a run works with, opened and looked at before anything is asked: systems, answerer, judge, plan."""
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from contextlib import AsyncExitStack
 from dataclasses import dataclass
 from importlib.metadata import version
@@ -9,11 +9,14 @@ from memdock.client import AsyncClient, connect_async
 from memdock.errors import MemdockError, NotFoundError, PermissionDeniedError, UnauthenticatedError
 from memdock.types import Feature, Support
 from memdock_evaluator.answer.answerer import Answerer
+from memdock_evaluator.answer.endpoint import ModelEndpoint
 from memdock_evaluator.answer.judge import Judge
 from memdock_evaluator.answer.offline import RefusingAnswerer
 from memdock_evaluator.answer.opening import open_answerer, open_judge, refusals
 from memdock_evaluator.baselines import BASELINES, Baseline
 from memdock_evaluator.faults import RunStoppedError
+from memdock_evaluator.judging.configured import check_served
+from memdock_evaluator.judging.panel import Panel, open_members
 from memdock_evaluator.results.manifest import DataFacts, Plan, SystemFacts
 from memdock_evaluator.run.memory_system import MemorySystem
 from memdock_evaluator.run.settings import RunSettings, SettingsError
@@ -40,7 +43,7 @@ async def open_tools(settings: RunSettings, languages: tuple[str, ...], stack: A
     _check(settings)
     answerer = open_answerer(settings.answerer, languages, seed=settings.seed, say=say)
     stack.push_async_callback(answerer.close)
-    judge = open_judge(settings.judge, languages, seed=settings.seed, say=say)
+    judge = _judge(settings, languages, say)
     stack.push_async_callback(judge.close)
     return Tools(
         systems={name: await _connect(name, settings, stack, say) for name in settings.systems},
@@ -51,12 +54,33 @@ async def open_tools(settings: RunSettings, languages: tuple[str, ...], stack: A
     )
 
 
+def _judges(
+    settings: RunSettings, languages: tuple[str, ...], tools: Tools
+) -> Iterator[tuple[Judge, ModelEndpoint, str]]:
+    """Every judge that is a model, with its endpoint and the first language that it serves."""
+    if isinstance(tools.judge, Panel):
+        endpoints = {judge.name: judge.settings.endpoint for judge in settings.judges}
+        found = [(each.judge, endpoints[each.name], each.languages[0]) for each in tools.judge.members]
+    else:
+        found = [(tools.judge, settings.judge.endpoint, languages[0])]
+    for judge, endpoint, language in found:
+        if endpoint is not None:
+            yield judge, endpoint, language
+
+
+def _judge(settings: RunSettings, languages: tuple[str, ...], say: Say) -> Judge:
+    if not settings.judges:
+        return open_judge(settings.judge, languages, seed=settings.seed, say=say)
+    check_served(settings.judges, languages)
+    return Panel(open_members(settings.judges, languages, seed=settings.seed, say=say), languages)
+
+
 async def try_models(settings: RunSettings, languages: tuple[str, ...], tools: Tools) -> None:
     """Asks each model endpoint a small question; raises `RunStoppedError` for one that would fail the run."""
     if settings.answerer.endpoint is not None:
         await try_answerer(tools.answerer, settings.answerer.endpoint, languages[0])
-    if settings.judge.endpoint is not None:
-        await try_judge(tools.judge, settings.judge.endpoint, languages[0])
+    for judge, endpoint, language in _judges(settings, languages, tools):
+        await try_judge(judge, endpoint, language)
 
 
 def plan_of(settings: RunSettings, data: DataFacts, tools: Tools) -> Plan:
@@ -76,6 +100,7 @@ def plan_of(settings: RunSettings, data: DataFacts, tools: Tools) -> Plan:
         as_of=settings.as_of,
         answerer=tools.answerer.facts,
         judge=tools.judge.facts,
+        judges=tools.judge.each_facts if isinstance(tools.judge, Panel) else {},
     )
 
 

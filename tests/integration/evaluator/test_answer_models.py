@@ -4,6 +4,7 @@ import asyncio
 import time
 from collections.abc import AsyncIterator
 from datetime import UTC, datetime
+from typing import Any
 
 import pytest
 from aiohttp import web
@@ -263,7 +264,7 @@ async def test_tokens_are_counted_by_the_endpoint_or_estimated_and_said_so(serve
     await model.close()
 
 
-async def answered(server: ModelServer, **fields: str) -> Answer:
+async def answered(server: ModelServer, **fields: Any) -> Answer:
     answerer = open_answerer(ModelSettings(endpoint=endpoint(server), **fields), ["ru", "en"], seed=5)
     try:
         return await answerer.answer(ASKED, repeat=2)

@@ -17,6 +17,7 @@ from memdock_evaluator.answer.prompts import (
     TextFile,
     bundled,
     bundled_for_all,
+    check_pollux,
     opened,
     refusal_words,
     rubric,
@@ -45,6 +46,40 @@ def test_the_pollux_form_has_its_five_sections_in_order() -> None:
         "### Задание для оценки:\nQ?\n\n### Эталонный ответ:\nR\n\n### Ответ для оценки:\nA\n\n"
         "### Критерий оценки:\nC\n\n### Шкала оценивания по критерию:\n0: S"
     )
+
+
+POLLUX_FORM = bundled_for_all("judge.pollux.txt").text
+
+
+def swapped(first: str, second: str) -> str:
+    """POLLUX's form with two pieces of its text in each other's place."""
+    return POLLUX_FORM.replace(first, "<>").replace(second, first).replace("<>", second)
+
+
+def test_the_bundled_pollux_form_is_the_one_it_was_trained_on() -> None:
+    check_pollux(file(POLLUX_FORM))
+
+
+@pytest.mark.parametrize(
+    ("form", "sentence"),
+    [
+        (
+            swapped("### Эталонный ответ:", "### Ответ для оценки:"),
+            "where '### Эталонный ответ:' is wanted, there is '### Ответ для оценки:'",
+        ),
+        (swapped("{reference}", "{answer}"), r"below '### Эталонный ответ:' belongs \{reference\}, and no other"),
+        (
+            POLLUX_FORM.partition("### Шкала")[0] + "{scale}",
+            "'### Шкала оценивания по критерию:' is wanted, .* nothing",
+        ),
+        (POLLUX_FORM + "\n### Ответ:", "where the form ends, there is '### Ответ:'"),
+        (POLLUX_FORM.replace("{question}", "{question} {answer}"), r"below '### Задание для оценки:' belongs"),
+    ],
+    ids=["headings", "bodies", "missing", "more", "two-in-one"],
+)
+def test_a_pollux_form_of_another_shape_is_refused(form: str, sentence: str) -> None:
+    with pytest.raises(PromptError, match=f"mine.txt: POLLUX's form: .*{sentence}"):
+        check_pollux(file(form))
 
 
 def test_a_language_without_a_file_is_asked_in_english() -> None:
