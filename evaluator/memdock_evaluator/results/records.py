@@ -40,11 +40,15 @@ class FailedTurn:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Ingested:
-    """A dialogue in its space. `failed_turns`: what the system failed at and does not hold."""
+    """A dialogue in its space. `failed_turns`: what the system failed at and does not hold.
+
+    `turns_without_memory`: ids of the turns that the system took and says that it made no memory of.
+    """
 
     space_id: str
     counts: IngestCounts
     failed_turns: tuple[FailedTurn, ...] = ()
+    turns_without_memory: tuple[str, ...] = ()
     blame: Blame | None = None
     timings: tuple[Timing, ...] = ()
 

@@ -83,6 +83,8 @@ class Row:
     are left out. `sessions` is the number of the dialogue's last session, to say where in it the evidence lies; 0: the
     version that made the row did not keep it. `failed_turns` counts the turns of the dialogue that the system failed
     to store, and `failed_evidence` names those that the answer rests on: such a row is scored as it stands.
+    `unstored_evidence` names those that the system took and lists as without a memory. `recall_text` stands in for the
+    recalls where memories name no sources: a guess by their text (`text_sources.py`), no measure of retrieval.
     Tokens are those of the calls that led to this row; `context_tokens` are always estimated as a quarter of the bytes
     of UTF-8, the others where an endpoint reports none (then `tokens_estimated`).
     """
@@ -105,6 +107,7 @@ class Row:
     detail: str = ""
     failed_turns: int = 0
     failed_evidence: tuple[str, ...] = ()
+    unstored_evidence: tuple[str, ...] = ()
     memories: tuple[RetrievedMemory, ...] = ()
     answer: str | None = None
     abstained: bool = False
@@ -119,6 +122,7 @@ class Row:
     mrr_turns: float | None = None
     ndcg_sessions: float | None = None
     ndcg_turns: float | None = None
+    recall_text: float | None = None
     context_tokens: int = 0
     answer_input_tokens: int = 0
     answer_output_tokens: int = 0

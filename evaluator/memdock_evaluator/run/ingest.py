@@ -76,7 +76,15 @@ class Ingest:
             failed=len(failed),
             retried=self._retried,
         )
-        return Ingested(space_id=self.space_id, counts=counts, failed_turns=tuple(failed), timings=tuple(self._timings))
+        return Ingested(
+            space_id=self.space_id,
+            counts=counts,
+            failed_turns=tuple(failed),
+            turns_without_memory=tuple(
+                sorted(record.turn_id for record in listed.values() if record.state is TurnState.NO_MEMORY)
+            ),
+            timings=tuple(self._timings),
+        )
 
     @property
     def turn_ids(self) -> frozenset[str]:

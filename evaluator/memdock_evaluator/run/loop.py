@@ -39,8 +39,16 @@ class UnitRun:
         retrievals = await self.retriever.retrieve(self.dialogue, keys_of(self.dialogue, self.repeats))
         answered = await self.answering.answers(self.dialogue, retrievals)
         judged = await self.answering.verdicts(self.dialogue, answered)
-        failed_turns = {turn.turn_id for each in self.parts.newest(INGEST) for turn in each.failed_turns}
-        self.parts.write(ROWS, self.row_maker.rows(self.dialogue, retrievals, answered, judged, failed_turns))
+        ingested = self.parts.newest(INGEST)
+        rows = self.row_maker.rows(
+            self.dialogue,
+            retrievals,
+            answered,
+            judged,
+            failed_turns={turn.turn_id for each in ingested for turn in each.failed_turns},
+            turns_without_memory={turn_id for each in ingested for turn_id in each.turns_without_memory},
+        )
+        self.parts.write(ROWS, rows)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -111,6 +119,7 @@ class Loop:
     def _unit_run(self, dialogue: Dialogue, parts: Parts) -> UnitRun:
         baseline = self.tools.baselines.get(parts.unit.system)
         refuses = baseline is not None and not baseline.asks_model
+        names_sources = baseline is None and self.tools.systems[parts.unit.system].declares(Feature.SOURCES)
         return UnitRun(
             dialogue=dialogue,
             parts=parts,
@@ -125,7 +134,8 @@ class Loop:
             row_maker=RowMaker(
                 unit=parts.unit,
                 k=self.settings.k,
-                scores_retrieval=baseline is None and self.tools.systems[parts.unit.system].declares(Feature.SOURCES),
+                scores_retrieval=names_sources,
+                guesses_sources=baseline is None and not names_sources,
                 keeps_memories=baseline is None or baseline.keeps_memories,
             ),
             repeats=self._repeats,

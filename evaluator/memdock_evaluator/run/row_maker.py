@@ -10,15 +10,19 @@ from memdock_evaluator.results.records import Answered, Blame, Judged, Retrieval
 from memdock_evaluator.results.rows import Outcome, Row
 from memdock_evaluator.run.settling import Key, settled
 from memdock_evaluator.scores import retrieval_scores, token_f1
+from memdock_evaluator.text_sources import TextSources
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RowMaker:
-    """`scores_retrieval`: the unit's system names the sources of its memories. `keeps_memories`: rows show them."""
+    """`scores_retrieval`: the unit's system names the sources of its memories. `guesses_sources`: it does not, so that
+    their text must tell. `keeps_memories`: rows show them.
+    """
 
     unit: Unit
     k: int
     scores_retrieval: bool
+    guesses_sources: bool
     keeps_memories: bool
 
     def rows(
@@ -28,18 +32,27 @@ class RowMaker:
         answered: Mapping[Key, Answered],
         judged: Mapping[Key, Judged],
         failed_turns: Collection[str] = (),
+        turns_without_memory: Collection[str] = (),
     ) -> Iterator[Row]:
         """One row for each key of `retrievals`; the later stages lack the keys that did not get so far.
 
-        `failed_turns`: ids of the dialogue's turns that the system failed to store.
+        `failed_turns`: ids of the dialogue's turns that the system failed to store; `turns_without_memory`: of those
+        that it made no memory of.
         """
         questions = {question.question_id: question for question in dialogue.questions}
+        guess = TextSources(dialogue) if self.guesses_sources else None
         sessions = max((session.index for session in dialogue.sessions), default=0)
         for key, retrieval in retrievals.items():
             question = questions[key[0]]
             row = self._row(question, retrieval, answered.get(key), judged.get(key))
-            lost = tuple(turn_id for turn_id in question.evidence_turns if turn_id in failed_turns)
-            yield replace(row, sessions=sessions, failed_turns=len(failed_turns), failed_evidence=lost)
+            yield replace(
+                row,
+                sessions=sessions,
+                failed_turns=len(failed_turns),
+                failed_evidence=tuple(turn for turn in question.evidence_turns if turn in failed_turns),
+                unstored_evidence=tuple(turn for turn in question.evidence_turns if turn in turns_without_memory),
+                recall_text=_recall_by_text(question, retrieval, guess, self.k) if guess else None,
+            )
 
     def _row(self, question: Question, retrieval: Retrieval, answered: Answered | None, judged: Judged | None) -> Row:
         blame = _first_blame(retrieval, answered, judged)
@@ -74,6 +87,15 @@ class RowMaker:
         sources = [[(source.session_id, source.turn_id) for source in memory.sources] for memory in retrieval.memories]
         scores = retrieval_scores(sources, question.evidence_sessions, question.evidence_turns, self.k)
         return {name: None if score is None else round(score, 6) for name, score in asdict(scores).items()}
+
+
+def _recall_by_text(question: Question, retrieval: Retrieval, guess: TextSources, k: int) -> float | None:
+    if question.abstention or retrieval.blame is not None:
+        return None
+    sources = [guess.of(memory.text) for memory in retrieval.memories]
+    scores = retrieval_scores(sources, question.evidence_sessions, question.evidence_turns, k)
+    recall = scores.recall_sessions if scores.recall_turns is None else scores.recall_turns
+    return None if recall is None else round(recall, 6)
 
 
 def _first_blame(retrieval: Retrieval, answered: Answered | None, judged: Judged | None) -> Blame | None:

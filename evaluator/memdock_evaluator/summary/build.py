@@ -6,11 +6,13 @@ from pathlib import Path
 
 import orjson
 
+from memdock_evaluator.attribution import Attributed, attribute
 from memdock_evaluator.intervals import percentile
 from memdock_evaluator.results.folder import Folder
 from memdock_evaluator.results.manifest import Manifest
 from memdock_evaluator.results.rows import Outcome, Row, Timing
 from memdock_evaluator.summary.caveats import caveats
+from memdock_evaluator.summary.failures import failures
 from memdock_evaluator.summary.figures import delete_info, failed_turns, figures, recall_at
 from memdock_evaluator.summary.ranking import offline, rankable
 from memdock_evaluator.summary.shape import Figures, LanguageSummary, Latency, Summary, SystemSummary, Tokens
@@ -35,14 +37,18 @@ def summarise(rows: Iterable[Row], timings: Iterable[Timing], manifest: Manifest
     """The figures of every system in every language, by every axis, and what must be known beside them."""
     baselines = {system.name for system in manifest.plan.systems if system.baseline}
     rows_of: defaultdict[str, defaultdict[str, list[Row]]] = defaultdict(lambda: defaultdict(list))
-    for row in sorted(rows, key=lambda row: row.key):
+    rows = sorted(rows, key=lambda row: row.key)
+    for row in rows:
         rows_of[row.system][row.language].append(row)
     latencies = _latencies(timings)
+    wrong: defaultdict[tuple[str, str], list[Attributed]] = defaultdict(list)
+    for each in attribute(rows):
+        wrong[each.row.system, each.row.language].append(each)
     systems = {
         name: SystemSummary(
             baseline=name in baselines,
             languages={
-                language: _language(found, latencies.get((name, language), {}), manifest.plan.k)
+                language: _language(found, latencies.get((name, language), {}), wrong[name, language], manifest.plan.k)
                 for language, found in sorted(languages.items())
             },
         )
@@ -63,7 +69,9 @@ def to_json(summary: Summary) -> bytes:
     return orjson.dumps(summary, option=orjson.OPT_SORT_KEYS | orjson.OPT_INDENT_2) + b"\n"
 
 
-def _language(rows: Sequence[Row], latency_ms: Mapping[str, Latency], k: int) -> LanguageSummary:
+def _language(
+    rows: Sequence[Row], latency_ms: Mapping[str, Latency], wrong: Sequence[Attributed], k: int
+) -> LanguageSummary:
     answered = [row for row in rows if row.outcome is Outcome.ANSWERED]
     counts = Counter(row.outcome for row in rows)
     return LanguageSummary(
@@ -72,6 +80,7 @@ def _language(rows: Sequence[Row], latency_ms: Mapping[str, Latency], k: int) ->
         recall_at=recall_at(rows, k),
         delete_info=delete_info(rows),
         failed_turns=failed_turns(rows),
+        failures=failures(wrong),
         outcomes={outcome.value: counts[outcome] for outcome in Outcome},
         unscored=sum(row.correct is None for row in answered),
         abstained=sum(row.abstained for row in answered),

@@ -69,6 +69,19 @@ class FailedTurns(TypedDict):
     n_questions: int
 
 
+class Failures(TypedDict):
+    """Where wrong answers of a memory system went wrong (`attribution.Failure`), repeats counted; empty of a baseline.
+
+    `where` leaves out what never happened. `by_text` of them are told by the text of memories that name no sources.
+    """
+
+    n: int
+    by_text: int
+    where: dict[str, int]
+    slices: dict[str, dict[str, dict[str, int]]]
+    """Axis -> value -> where."""
+
+
 class Recall(TypedDict):
     """Recall among the first memories alone, over the same questions as the other retrieval figures."""
 
@@ -105,6 +118,7 @@ class LanguageSummary(Figures):
     """By how many memories count: 1, 3, 5, 10 as far as they are below k, and k itself."""
     delete_info: DeleteInfo
     failed_turns: FailedTurns
+    failures: Failures
     outcomes: dict[str, int]
     """Questions asked by what became of them, zeros too."""
     unscored: int

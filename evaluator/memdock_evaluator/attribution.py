@@ -1,0 +1,103 @@
+"""Where it failed: what stood between a memory system and a right answer, one place for each wrong one.
+
+The places are asked for in the order of `Failure`, which is the way of an answer; the first that is proven has it.
+"""
+
+from collections.abc import Collection, Iterable, Mapping
+from dataclasses import dataclass
+from enum import StrEnum
+
+from memdock_evaluator.baselines import PREFIX
+from memdock_evaluator.results.rows import Outcome, Row
+
+ORACLE = f"{PREFIX}oracle"
+
+RowKey = tuple[str, str, str, str, int]
+_Question = tuple[str, str, str]
+
+
+class Failure(StrEnum):
+    """Where a wrong answer went wrong."""
+
+    SYSTEM_ERROR = "system error"
+    """The memory system failed at its work, so that there is no answer."""
+    MISJUDGED = "misjudged"
+    """People have labelled the answer as right. Never guessed."""
+    NO_ANSWER_DUE = "no answer was due"
+    """The dialogue has none, or the user wanted it forgotten: there is nothing to store or to find."""
+    NOT_STORED = "not stored"
+    """Evidence that the system itself lists as failed or without a memory, and that did not come back."""
+    NOT_RETRIEVED = "not retrieved"
+    """Evidence is missing among the memories, in whole or in part."""
+    BEYOND_THE_EVIDENCE = "beyond the evidence"
+    """The answer model is wrong with nothing but the evidence before it, too: the baseline `oracle` ran and failed."""
+    NOT_USED = "retrieved and not used"
+    """All of the evidence was before the answer model."""
+    UNKNOWN = "unknown"
+    """The evidence is not known, or the memories do not tell where they come from."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Attributed:
+    """A wrong answer's place. `by_text`: told by the text of memories that name no sources, so a guess."""
+
+    row: Row
+    failure: Failure
+    by_text: bool = False
+
+
+def attribute(rows: Iterable[Row], *, labelled_right: Collection[RowKey] = ()) -> list[Attributed]:
+    """A place for every wrong answer of a memory system, in the order of the rows.
+
+    `labelled_right` are keys of rows whose answer people call right. Baselines have no memory to fail and get none. A
+    question asked of the oracle several times is beyond the evidence when it failed each time.
+    """
+    rows = list(rows)
+    oracle = _oracle(rows)
+    return [
+        _place(row, beyond=oracle.get(_question(row)) is False, misjudged=row.key in labelled_right)
+        for row in rows
+        if (row.correct is False or row.outcome is Outcome.SYSTEM_ERROR) and not row.system.startswith(PREFIX)
+    ]
+
+
+def _place(row: Row, *, beyond: bool, misjudged: bool) -> Attributed:
+    known, by_text = _recall(row)
+    evidence_lost = {*row.failed_evidence, *row.unstored_evidence} - _retrieved(row)
+    checks = {
+        Failure.SYSTEM_ERROR: row.outcome is Outcome.SYSTEM_ERROR,
+        Failure.MISJUDGED: misjudged,
+        Failure.NO_ANSWER_DUE: row.abstention or row.axes.get("semantic") == "DeleteInfo",
+        Failure.NOT_STORED: bool(evidence_lost),
+        Failure.NOT_RETRIEVED: known is not None and known < 1,
+        Failure.BEYOND_THE_EVIDENCE: beyond,
+        Failure.NOT_USED: known is not None,
+        Failure.UNKNOWN: True,
+    }
+    failure = next(failure for failure in Failure if checks[failure])
+    return Attributed(
+        row=row, failure=failure, by_text=by_text and failure in (Failure.NOT_RETRIEVED, Failure.NOT_USED)
+    )
+
+
+def _recall(row: Row) -> tuple[float | None, bool]:
+    """The share of the evidence that came back, by turn where that is known, and whether it is told by text."""
+    of_sources = row.recall_turns if row.recall_turns is not None else row.recall_sessions
+    return (of_sources, False) if of_sources is not None else (row.recall_text, True)
+
+
+def _retrieved(row: Row) -> set[str]:
+    return {source.turn_id for memory in row.memories for source in memory.sources}
+
+
+def _oracle(rows: Iterable[Row]) -> Mapping[_Question, bool]:
+    """Whether the oracle was right at least once, of the questions on which it has a score."""
+    found: dict[_Question, bool] = {}
+    for row in rows:
+        if row.system == ORACLE and row.correct is not None:
+            found[_question(row)] = found.get(_question(row), False) or row.correct
+    return found
+
+
+def _question(row: Row) -> _Question:
+    return row.language, row.dialogue_id, row.question_id
