@@ -18,6 +18,7 @@ COMMANDS: Mapping[str, tuple[str, str]] = MappingProxyType(
         "stack": ("memdock_evaluator.demo:stack", "Run the reference memory behind the gateway until Ctrl-C."),
         "run": ("memdock_evaluator.run.command:run", "Evaluate memory systems on conversations."),
         "report": ("memdock_evaluator.report.command:report", "Write summary, comparisons and page of a run anew."),
+        "merge": ("memdock_evaluator.run.merge_command:merge", "Make one run of its shards."),
         "show": ("memdock_evaluator.review.command:show", "Show one question of a run with everything."),
         "verify": ("memdock_evaluator.review.command:verify", "Check the files of a run against each other."),
         "dataset": ("memdock_evaluator.dataset.command:dataset", "Look into data files, check and convert them."),

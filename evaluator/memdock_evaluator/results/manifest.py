@@ -41,14 +41,26 @@ class DataFile:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class Sample:
+    """A seeded stratified sample of whole dialogues, of questions, or of the questions of a sample of dialogues."""
+
+    dialogues: int | None = None
+    questions: int | None = None
+    seed: int = 0
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class DataFacts:
-    """The data of a run. `languages` counts what was selected, `oddities` is a count by kind."""
+    """The data of a run. `languages` counts what was taken of it, `oddities` is a count by kind."""
 
     files: tuple[DataFile, ...]
     format: str
     zone: str
     dialogues: tuple[str, ...]
     """The ids that were asked for; empty: all."""
+    sample: Sample | None = None
+    shard: str = ""
+    """ "i/n"; "": all."""
     languages: Mapping[str, DataCounts]
     oddities: Mapping[str, int]
 
@@ -176,6 +188,8 @@ class Manifest:
     finished: datetime | None = None
     command: tuple[str, ...]
     """As typed, without secrets."""
+    merged: tuple[str, ...] = ()
+    """The ids of the runs that were its shards."""
     versions: Mapping[str, str]
     plan: Plan
     totals: Mapping[str, SystemTotals] = field(default_factory=dict)

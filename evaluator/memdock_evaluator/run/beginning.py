@@ -57,7 +57,7 @@ def earlier(folder: Folder, plan: Plan) -> Manifest | None:
 def begin(folder: Folder, plan: Plan, command: tuple[str, ...]) -> Manifest:
     """Writes the manifest of a new run."""
     manifest = Manifest(
-        run_id=secrets.token_hex(_ID_BYTES),
+        run_id=new_id(),
         started=now(),
         command=command,
         versions={"python": platform.python_version(), **{name: version(name) for name in _DISTS}},
@@ -65,6 +65,11 @@ def begin(folder: Folder, plan: Plan, command: tuple[str, ...]) -> Manifest:
     )
     folder.write(MANIFEST, manifest.to_json())
     return manifest
+
+
+def new_id() -> str:
+    """A run's id, of hexadecimal digits."""
+    return secrets.token_hex(_ID_BYTES)
 
 
 def now() -> datetime:

@@ -19,10 +19,10 @@ from memdock_evaluator.faults import RunStoppedError
 from memdock_evaluator.interrupting import run_until_told
 from memdock_evaluator.report.writing import write_report
 from memdock_evaluator.results.folder import FolderError
-from memdock_evaluator.results.manifest import ManifestError, SystemTotals
+from memdock_evaluator.results.manifest import ManifestError, Sample, SystemTotals
 from memdock_evaluator.results.parts import PartError
 from memdock_evaluator.run.evaluation import RunEnd, evaluate
-from memdock_evaluator.run.options import how_options, model_options, pace_options, what_options
+from memdock_evaluator.run.options import choice_options, how_options, model_options, pace_options, what_options
 from memdock_evaluator.run.settings import DataSource, RunSettings, SettingsError
 from memdock_evaluator.summary import print_summary, write_summary
 from memdock_evaluator.words import counted
@@ -42,6 +42,7 @@ class _TurnsFailed(click.ClickException):
 @how_options
 @model_options
 @pace_options
+@choice_options
 @click.pass_context
 def run(context: click.Context, /, **given: Any) -> None:
     """Evaluate memory systems on conversations, and write DIR.
@@ -158,6 +159,8 @@ def _settings(context: click.Context, given: dict[str, Any]) -> RunSettings:
         key=_secret(context, "key"),
         data=tuple(map(_source, given["data"])),
         format=given["format_"],
+        sample=_sample(given),
+        shard=given["shard"],
         answerer=ModelSettings(endpoint=_endpoint("answer", context), prompt=str(given["answer_prompt"] or "")),
         judge=judge_of(context),
         judges=judges_of(context),
@@ -193,6 +196,13 @@ def judges_of(context: click.Context) -> tuple[NamedJudge, ...]:
 
     limits = {"timeout_s": given["model_timeout"], "tries": given["model_tries"]}
     return tuple(read_judges(given["judges"], **limits, concurrency=given["model_concurrency"]))
+
+
+def _sample(given: dict[str, Any]) -> Sample | None:
+    dialogues, questions = given["sample_dialogues"], given["sample_questions"]
+    if dialogues is None and questions is None:
+        return None
+    return Sample(dialogues=dialogues, questions=questions, seed=given["sample_seed"])
 
 
 def _source(written: str) -> DataSource:

@@ -10,6 +10,7 @@ import click
 from memdock_evaluator.baselines import BASELINES
 from memdock_evaluator.dataset.formats import FORMATS
 from memdock_evaluator.dataset.zone import zone_option
+from memdock_evaluator.run.choice import ChoiceError, Shard
 from memdock_evaluator.run.settings import IngestUnit, SettingsError
 
 Decorator: TypeAlias = Callable[[Callable[..., Any]], Callable[..., Any]]
@@ -44,6 +45,13 @@ def _languages(_: click.Context, __: click.Parameter, written: tuple[str, ...]) 
     if not all(code.isalpha() for code in codes):
         raise click.BadParameter(f"{','.join(written)!r} must be language codes such as ru or ru,en")
     return tuple(dict.fromkeys(codes))
+
+
+def _shard(_: click.Context, __: click.Parameter, written: str | None) -> Shard | None:
+    try:
+        return None if written is None else Shard.read(written)
+    except ChoiceError as error:
+        raise click.BadParameter(str(error)) from error
 
 
 def _grouped(*options: Decorator) -> Decorator:
@@ -278,5 +286,32 @@ pace_options = _grouped(
         default=60.0,
         show_default=True,
         help="Seconds for which a call into a system is tried again while it cannot be reached or is busy.",
+    ),
+)
+
+choice_options = _grouped(
+    click.option(
+        "--sample-dialogues", type=_COUNT, metavar="N", help="Only N whole dialogues, a seeded stratified sample."
+    ),
+    click.option(
+        "--sample-questions",
+        type=_COUNT,
+        metavar="N",
+        help="Only N questions, a seeded sample stratified by what they ask for; the same in every language.",
+    ),
+    click.option(
+        "--sample-seed",
+        type=click.IntRange(min=0),
+        metavar="N",
+        default=0,
+        show_default=True,
+        help="Seed of the sample, apart from that of the models.",
+    ),
+    click.option(
+        "--shard",
+        metavar="I/N",
+        callback=_shard,
+        help="Only every Nth dialogue from the Ith, into a folder of its own; `memdock-eval merge` makes one run of "
+        "the N.",
     ),
 )

@@ -2,14 +2,16 @@
 
 import hashlib
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator
 from dataclasses import dataclass
+from functools import cached_property
 from pathlib import Path
 
 from memdock_evaluator.dataset import DatasetError, Dialogue, open_dataset
 from memdock_evaluator.dataset.formats import FORMATS
 from memdock_evaluator.dataset.shipped import LANGUAGES, OWN, own_dataset_path
 from memdock_evaluator.results.manifest import DataCounts, DataFacts, DataFile
+from memdock_evaluator.run.choice import Choice, ChoiceError, choose, contents, taken
 from memdock_evaluator.run.settings import DataSource, RunSettings, SettingsError
 
 _CHUNK_BYTES = 1 << 20
@@ -45,7 +47,10 @@ class Selection:
             raise SettingsError(f"there is no format {settings.format!r}")
 
     def dialogues(self) -> Iterator[Dialogue]:
-        """The selected dialogues in the files' order; raises `DatasetError`."""
+        """The dialogues to run, in the files' order; raises `DatasetError`, or `SettingsError` for a vain choice."""
+        return taken(self._selected(), self._choice) if self._chooses else self._selected()
+
+    def _selected(self) -> Iterator[Dialogue]:
         for source in self._sources:
             for dialogue in open_dataset(
                 source.path, format=self._settings.format, language=source.language, zone=self._settings.zone
@@ -73,22 +78,37 @@ class Selection:
             )
             counts.setdefault(dialogue.language, Counter()).update(_counts(dialogue))
             oddities.update(oddity.kind for oddity in dialogue.oddities)
-        self._check_selection(sizes)
+        if not self._chooses:
+            self._check_selection(sizes)
+        if not any(size.questions for size in sizes.values()):
+            raise SettingsError("the data that is selected holds no question")
         return Survey(facts=self._facts(counts, oddities), sizes=tuple(sizes.values()))
+
+    @property
+    def _chooses(self) -> bool:
+        return self._settings.sample is not None or self._settings.shard is not None
+
+    @cached_property
+    def _choice(self) -> Choice:
+        found = contents(self._selected())
+        self._check_selection([(code, name) for name, codes in found.dialogues.items() for code in codes])
+        try:
+            return choose(found, self._settings.sample, self._settings.shard)
+        except ChoiceError as error:
+            raise SettingsError(str(error)) from error
 
     def _selects(self, dialogue: Dialogue) -> bool:
         languages, ids = self._settings.languages, self._settings.dialogues
         return (not languages or dialogue.language in languages) and (not ids or dialogue.dialogue_id in ids)
 
-    def _check_selection(self, sizes: dict[tuple[str, str], DialogueSize]) -> None:
+    def _check_selection(self, places: Collection[tuple[str, str]]) -> None:
+        """`places`: languages and dialogues that there are."""
         for wanted in self._settings.languages:
-            if not any(language == wanted for language, _ in sizes):
+            if not any(language == wanted for language, _ in places):
                 raise SettingsError(f"the data holds no dialogue in {wanted!r} that is selected")
         for wanted in self._settings.dialogues:
-            if not any(dialogue_id == wanted for _, dialogue_id in sizes):
+            if not any(dialogue_id == wanted for _, dialogue_id in places):
                 raise SettingsError(f"the data holds no dialogue {wanted!r}")
-        if not any(size.questions for size in sizes.values()):
-            raise SettingsError("the data that is selected holds no question")
 
     def _facts(self, counts: dict[str, Counter[str]], oddities: Counter[str]) -> DataFacts:
         files = (
@@ -100,6 +120,8 @@ class Selection:
             format=self._settings.format or _ANY,
             zone=self._settings.zone,
             dialogues=self._settings.dialogues,
+            sample=self._settings.sample,
+            shard=str(self._settings.shard or ""),
             languages={language: DataCounts(**found) for language, found in sorted(counts.items())},
             oddities=dict(sorted(oddities.items())),
         )

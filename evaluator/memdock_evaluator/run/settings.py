@@ -4,6 +4,8 @@ import re
 from dataclasses import dataclass, field
 
 from memdock_evaluator.answer.endpoint import ModelSettings, NamedJudge
+from memdock_evaluator.results.manifest import Sample
+from memdock_evaluator.run.choice import Shard
 
 _BATCH = re.compile(r"batch:([1-9]\d{0,4})")
 
@@ -59,6 +61,8 @@ class RunSettings:
     dialogues: tuple[str, ...] = ()
     format: str | None = None
     zone: str = "UTC"
+    sample: Sample | None = None
+    shard: Shard | None = None
     k: int = 10
     ingest_unit: IngestUnit = field(default_factory=lambda: IngestUnit(name="pair"))
     repeats: int = 1
