@@ -21,6 +21,7 @@ COMMANDS: Mapping[str, tuple[str, str]] = MappingProxyType(
         "merge": ("memdock_evaluator.run.merge_command:merge", "Make one run of its shards."),
         "show": ("memdock_evaluator.review.command:show", "Show one question of a run with everything."),
         "verify": ("memdock_evaluator.review.command:verify", "Check the files of a run against each other."),
+        "judge": ("memdock_evaluator.judging.command:judge", "Compare judges with known verdicts and with each other."),
         "dataset": ("memdock_evaluator.dataset.command:dataset", "Look into data files, check and convert them."),
     }
 )

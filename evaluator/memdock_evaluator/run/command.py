@@ -69,7 +69,7 @@ def run(context: click.Context, /, **given: Any) -> None:
     Exit code 0: complete; 1: incomplete or failed, the message says why; 2: the command line is wrong; 3: complete but
     for turns that a system failed to store.
     """
-    _refuse_unknown_variables(context)
+    refuse_unknown_variables()
     try:
         settings = _settings(context, given)
     except SettingsError as error:
@@ -251,8 +251,8 @@ def _is_typed(context: click.Context, name: str) -> bool:
     return context.get_parameter_source(name) is ParameterSource.COMMANDLINE
 
 
-def _refuse_unknown_variables(context: click.Context) -> None:
-    """A variable that is misspelt must not turn into a default."""
-    known = {parameter.envvar for parameter in context.command.params if isinstance(parameter.envvar, str)}
+def refuse_unknown_variables() -> None:
+    """A variable that is misspelt must not turn into a default; those of `run` may stand beside any command."""
+    known = {parameter.envvar for parameter in run.params if isinstance(parameter.envvar, str)}
     if unknown := unknown_variables(os.environ, known):
         raise click.UsageError(f"there is no setting {unknown[0]}: known are {', '.join(sorted(known))}")

@@ -159,28 +159,7 @@ how_options = _grouped(
     ),
 )
 
-model_options = _grouped(
-    click.option(
-        "--answer-url",
-        envvar="MEMDOCK_EVAL_ANSWER_URL",
-        default="",
-        metavar="URL",
-        help="OpenAI-style endpoint that answers, such as https://api.openai.com/v1.  [default: "
-        "offline-extractive, no measure of answer quality]",
-    ),
-    click.option("--answer-model", envvar="MEMDOCK_EVAL_ANSWER_MODEL", default="", metavar="NAME", help="Its model."),
-    click.option("--answer-key", envvar="MEMDOCK_EVAL_ANSWER_KEY", default="", metavar="KEY", help="Its key."),
-    click.option(
-        "--answer-key-file", envvar="MEMDOCK_EVAL_ANSWER_KEY_FILE", type=_FILE, help="A file that holds its key."
-    ),
-    click.option(
-        "--answer-prompt",
-        type=_FILE,
-        help="Your prompt in place of the bundled ones; {lang} in the path is the language.",
-    ),
-    click.option(
-        "--answer-temperature", type=_TEMPERATURE, metavar="T", default=0.0, show_default=True, help="Its temperature."
-    ),
+judge_options = _grouped(
     click.option(
         "--judge-url",
         envvar="MEMDOCK_EVAL_JUDGE_URL",
@@ -200,8 +179,14 @@ model_options = _grouped(
         show_default=True,
         help="What the judge reads and writes: any chat model's, or POLLUX's own form.",
     ),
-    click.option("--judge-prompt", type=_FILE, help="Your prompt in place of the bundled one, as with the answerer."),
-    click.option("--rubric", type=_FILE, help="Your rubric in place of the bundled one, as with the answerer."),
+    click.option(
+        "--judge-prompt",
+        type=_FILE,
+        help="Your prompt in place of the bundled ones; {lang} in the path is the language.",
+    ),
+    click.option(
+        "--rubric", type=_FILE, help="Your rubric in place of the bundled ones; {lang} in the path is the language."
+    ),
     click.option(
         "--judge-temperature", type=_TEMPERATURE, metavar="T", default=0.0, show_default=True, help="Its temperature."
     ),
@@ -220,24 +205,9 @@ model_options = _grouped(
         help="Several judges, from a YAML file, in place of --judge-...: of each language the first is primary, the "
         "others judge beside it.",
     ),
-    click.option(
-        "--trial/--no-trial",
-        default=True,
-        show_default=True,
-        help="Ask the models a small question first, so that one that cannot work ends the run before it begins.",
-    ),
 )
 
-pace_options = _grouped(
-    click.option("--concurrency", type=_COUNT, metavar="N", default=4, show_default=True, help="Dialogues at once."),
-    click.option(
-        "--parallel-questions",
-        type=_COUNT,
-        metavar="N",
-        default=4,
-        show_default=True,
-        help="Questions of a dialogue at once.",
-    ),
+call_options = _grouped(
     click.option(
         "--model-concurrency",
         type=_COUNT,
@@ -263,6 +233,50 @@ pace_options = _grouped(
         help="Tries of a model's call: time-outs, lost connections, 408, 409, 425, 429, 5xx and replies that are "
         "none are tried again.",
     ),
+)
+
+model_options = _grouped(
+    click.option(
+        "--answer-url",
+        envvar="MEMDOCK_EVAL_ANSWER_URL",
+        default="",
+        metavar="URL",
+        help="OpenAI-style endpoint that answers, such as https://api.openai.com/v1.  [default: "
+        "offline-extractive, no measure of answer quality]",
+    ),
+    click.option("--answer-model", envvar="MEMDOCK_EVAL_ANSWER_MODEL", default="", metavar="NAME", help="Its model."),
+    click.option("--answer-key", envvar="MEMDOCK_EVAL_ANSWER_KEY", default="", metavar="KEY", help="Its key."),
+    click.option(
+        "--answer-key-file", envvar="MEMDOCK_EVAL_ANSWER_KEY_FILE", type=_FILE, help="A file that holds its key."
+    ),
+    click.option(
+        "--answer-prompt",
+        type=_FILE,
+        help="Your prompt in place of the bundled ones; {lang} in the path is the language.",
+    ),
+    click.option(
+        "--answer-temperature", type=_TEMPERATURE, metavar="T", default=0.0, show_default=True, help="Its temperature."
+    ),
+    judge_options,
+    click.option(
+        "--trial/--no-trial",
+        default=True,
+        show_default=True,
+        help="Ask the models a small question first, so that one that cannot work ends the run before it begins.",
+    ),
+)
+
+pace_options = _grouped(
+    click.option("--concurrency", type=_COUNT, metavar="N", default=4, show_default=True, help="Dialogues at once."),
+    click.option(
+        "--parallel-questions",
+        type=_COUNT,
+        metavar="N",
+        default=4,
+        show_default=True,
+        help="Questions of a dialogue at once.",
+    ),
+    call_options,
     click.option(
         "--call-timeout",
         type=_SOME_SECONDS,
