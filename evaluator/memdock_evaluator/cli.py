@@ -18,6 +18,8 @@ COMMANDS: Mapping[str, tuple[str, str]] = MappingProxyType(
         "stack": ("memdock_evaluator.demo:stack", "Run the reference memory behind the gateway until Ctrl-C."),
         "run": ("memdock_evaluator.run.command:run", "Evaluate memory systems on conversations."),
         "report": ("memdock_evaluator.report.command:report", "Write summary, comparisons and page of a run anew."),
+        "reanswer": ("memdock_evaluator.run.again_command:reanswer", "Answer again over the memories of a run."),
+        "rejudge": ("memdock_evaluator.run.again_command:rejudge", "Judge the answers of a run again."),
         "merge": ("memdock_evaluator.run.merge_command:merge", "Make one run of its shards."),
         "show": ("memdock_evaluator.review.command:show", "Show one question of a run with everything."),
         "verify": ("memdock_evaluator.review.command:verify", "Check the files of a run against each other."),

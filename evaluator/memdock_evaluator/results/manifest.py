@@ -114,6 +114,18 @@ class JudgeFacts:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class Reused:
+    """The run whose memories ("retrieve"), or memories and answers ("answer"), were taken over.
+
+    `only_unscored`: its verdicts were, too, where they could be read.
+    """
+
+    run_id: str
+    through: str
+    only_unscored: bool = False
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Plan:
     """All that decides the figures of a run."""
 
@@ -131,6 +143,7 @@ class Plan:
     """The primary one; of several by language, all in one."""
     judges: Mapping[str, JudgeFacts] = field(default_factory=dict)
     """By name, where `--judges` gives them."""
+    reused: Reused | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -2,7 +2,7 @@
 
 import os
 import sys
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -69,13 +69,18 @@ def run(context: click.Context, /, **given: Any) -> None:
     Exit code 0: complete; 1: incomplete or failed, the message says why; 2: the command line is wrong; 3: complete but
     for turns that a system failed to store.
     """
+    begin_run(lambda: _settings(context, given))
+
+
+def begin_run(settings: Callable[[], RunSettings]) -> None:
+    """Carries out what the options of a command say, which `settings` makes of them; errors as click shows them."""
     refuse_unknown_variables()
     try:
-        settings = _settings(context, given)
+        made = settings()
     except SettingsError as error:
         raise click.UsageError(str(error)) from error
     try:
-        carry_out(settings)
+        carry_out(made)
     except KeyboardInterrupt as error:
         raise click.ClickException(f"interrupted; {_AGAIN}") from error
 
@@ -106,6 +111,9 @@ def without_secrets(words: Sequence[str]) -> tuple[str, ...]:
 
 
 def _tell(end: RunEnd, out: str) -> None:
+    if end.stopped_after and not (end.stopped or end.has_rows):
+        click.echo(f"stopped after {end.stopped_after}, as asked; the same command without --stop-after goes on")
+        return
     if end.has_rows:
         summary = write_summary(out)
         write_report(out)
@@ -151,7 +159,7 @@ def _settings(context: click.Context, given: dict[str, Any]) -> RunSettings:
         for name in (
             *("url", "systems", "baselines", "languages", "dialogues", "zone", "out"),
             *("k", "ingest_unit", "repeats", "seed", "reference_time", "as_of", "keep", "trial"),
-            *("concurrency", "parallel_questions"),
+            *("concurrency", "parallel_questions", "stop_after"),
         )
     }
     return RunSettings(
@@ -161,7 +169,7 @@ def _settings(context: click.Context, given: dict[str, Any]) -> RunSettings:
         format=given["format_"],
         sample=_sample(given),
         shard=given["shard"],
-        answerer=ModelSettings(endpoint=_endpoint("answer", context), prompt=str(given["answer_prompt"] or "")),
+        answerer=answerer_of(context),
         judge=judge_of(context),
         judges=judges_of(context),
         allowed_failed_turns=given["allow_failed_turns"] / 100,
@@ -170,6 +178,11 @@ def _settings(context: click.Context, given: dict[str, Any]) -> RunSettings:
         patience_s=given["patience"],
         command=without_secrets(("memdock-eval", *sys.argv[1:])),
     )
+
+
+def answerer_of(context: click.Context) -> ModelSettings:
+    """The answerer of the `--answer-...` options; raises `SettingsError`."""
+    return ModelSettings(endpoint=_endpoint("answer", context), prompt=str(context.params["answer_prompt"] or ""))
 
 
 def judge_of(context: click.Context) -> ModelSettings:

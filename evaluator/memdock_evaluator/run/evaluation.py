@@ -3,6 +3,7 @@
 import asyncio
 from contextlib import AsyncExitStack
 from dataclasses import dataclass, replace
+from typing import Any
 
 from rich.console import Console
 
@@ -11,13 +12,16 @@ from memdock_evaluator.results.finalise import MANIFEST, totals, write_outcomes,
 from memdock_evaluator.results.folder import Folder
 from memdock_evaluator.results.manifest import Manifest
 from memdock_evaluator.results.parts import Parts
-from memdock_evaluator.results.records import INGEST, ROWS
+from memdock_evaluator.results.records import ANSWER, INGEST, RETRIEVE, ROWS, Kind
 from memdock_evaluator.run.beginning import begin, earlier, held, now
 from memdock_evaluator.run.loop import Loop
 from memdock_evaluator.run.progress import show_progress
+from memdock_evaluator.run.recorded import RecordedRun
 from memdock_evaluator.run.selection import Selection
 from memdock_evaluator.run.settings import RunSettings
+from memdock_evaluator.run.settling import settled
 from memdock_evaluator.run.tools import open_tools, plan_of, try_models
+from memdock_evaluator.words import counted
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -25,7 +29,8 @@ class RunEnd:
     """How a run ended. `stopped`: why it could not go on; "": it went through all that there is.
 
     `has_rows`: every question has a row, so that `outcomes.jsonl` and `timings.jsonl` were written. `lacking`: the
-    systems with dialogues of which more turns failed than are allowed.
+    systems with dialogues of which more turns failed than are allowed. `stopped_after`: the stage that was asked to be
+    the last, "" where all were.
     """
 
     manifest: Manifest
@@ -33,6 +38,7 @@ class RunEnd:
     kept: bool
     lacking: tuple[str, ...] = ()
     stopped: str = ""
+    stopped_after: str = ""
 
     @property
     def expected(self) -> int:
@@ -69,13 +75,20 @@ async def evaluate(settings: RunSettings, console: Console) -> RunEnd:
     Progress goes to `console`. Raises `SettingsError`, `DatasetError`, `PromptError`, `ManifestError`, `FolderError`,
     `PartError` or `RunStoppedError` where the run cannot begin; what stops it later is told by the `RunEnd`.
     """
+    recorded = None if settings.reuse is None else RecordedRun(settings.reuse)
+    if recorded is not None:
+        settings = recorded.settings(settings)
     folder, selection = Folder(settings.out), Selection(settings)
     survey = await asyncio.to_thread(selection.survey)
+    if recorded is not None:
+        recorded.check(survey.facts)
     progress = show_progress(console)
     async with AsyncExitStack() as stack:
         languages = tuple(survey.facts.languages)
-        tools = await open_tools(settings, languages, stack, progress.say)
+        tools = await open_tools(settings, languages, stack, progress.say, recorded)
         plan = plan_of(settings, survey.facts, tools)
+        if recorded is not None:
+            recorded.check_judges(plan)
         found = earlier(folder, plan)
         if found is not None:
             progress.say(f"going on with the run in {folder.address}")
@@ -91,13 +104,31 @@ async def evaluate(settings: RunSettings, console: Console) -> RunEnd:
             run_id=manifest.run_id,
             progress=progress,
         )
+        if recorded is not None:
+            recorded.copy_into(folder, loop.expected)
         stopped = ""
         with progress:
             try:
                 await loop.run(selection)
             except RunStoppedError as stop:
                 stopped = str(stop)
-        return _end(loop, manifest, stopped)
+        return _end(loop, manifest, stopped or _failed(loop))
+
+
+def _failed(loop: Loop) -> str:
+    """Why the stage that was to be the last one is not done; "" where it is, and for a run of all stages."""
+    kinds: tuple[Kind[Any], ...] = (INGEST, RETRIEVE, ANSWER)
+    for kind in kinds:
+        if kind.name != loop.settings.stop_after:
+            continue
+        failed = 0
+        for unit in loop.expected:
+            newest = {getattr(record, "key", None): record for record in Parts(loop.folder, unit).read(kind)}
+            failed += sum(not settled(record.blame) for record in newest.values())
+        if failed:
+            what = counted(failed, "dialogue" if kind is INGEST else "question")
+            return f"{what} failed at {kind.name} for want of infrastructure"
+    return ""
 
 
 def _end(loop: Loop, manifest: Manifest, stopped: str) -> RunEnd:
@@ -119,6 +150,7 @@ def _end(loop: Loop, manifest: Manifest, stopped: str) -> RunEnd:
         kept=loop.settings.keep,
         lacking=tuple(sorted(lacking)),
         stopped=stopped,
+        stopped_after=loop.settings.stop_after,
     )
     if not end.unanswered and not end.lacking:
         end = replace(end, manifest=replace(manifest, finished=manifest.finished or now()))

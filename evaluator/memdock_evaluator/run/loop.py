@@ -9,15 +9,17 @@ from memdock.types import Feature
 from memdock_evaluator.dataset import Dialogue
 from memdock_evaluator.results.folder import Folder
 from memdock_evaluator.results.parts import Parts, Unit
-from memdock_evaluator.results.records import CLOSE, INGEST, ROWS
+from memdock_evaluator.results.records import ANSWER, CLOSE, INGEST, RETRIEVE, ROWS
 from memdock_evaluator.results.rows import Outcome
 from memdock_evaluator.run.answering import Answering, keys_of
 from memdock_evaluator.run.parallel import for_each
 from memdock_evaluator.run.progress import Progress, Work
+from memdock_evaluator.run.recorded import RecordedRetriever
 from memdock_evaluator.run.retriever import BaselineRetriever, Retriever
 from memdock_evaluator.run.row_maker import RowMaker
 from memdock_evaluator.run.selection import Selection, Survey
 from memdock_evaluator.run.settings import RunSettings
+from memdock_evaluator.run.settling import known
 from memdock_evaluator.run.space import Space, space_id
 from memdock_evaluator.run.system_retriever import SystemRetriever
 from memdock_evaluator.run.tools import Tools
@@ -33,11 +35,21 @@ class UnitRun:
     answering: Answering
     row_maker: RowMaker
     repeats: int
+    stop_after: str
 
     async def run(self) -> None:
         """Does what earlier attempts left to do; raises only `RunStoppedError`."""
-        retrievals = await self.retriever.retrieve(self.dialogue, keys_of(self.dialogue, self.repeats))
+        keys = keys_of(self.dialogue, self.repeats)
+        if self.stop_after == INGEST.name:
+            if not known(self.parts, RETRIEVE).keys() >= set(keys):
+                await self.retriever.store(self.dialogue)
+            return
+        retrievals = await self.retriever.retrieve(self.dialogue, keys)
+        if self.stop_after == RETRIEVE.name:
+            return
         answered = await self.answering.answers(self.dialogue, retrievals)
+        if self.stop_after == ANSWER.name:
+            return
         judged = await self.answering.verdicts(self.dialogue, answered)
         ingested = self.parts.newest(INGEST)
         rows = self.row_maker.rows(
@@ -86,7 +98,8 @@ class Loop:
 
     @property
     def _names(self) -> tuple[str, ...]:
-        return *self.tools.systems, *self.tools.baselines
+        recorded = self.tools.recorded.systems if self.tools.recorded else ()
+        return *self.tools.systems, *recorded, *self.tools.baselines
 
     @property
     def _repeats(self) -> int:
@@ -119,7 +132,7 @@ class Loop:
     def _unit_run(self, dialogue: Dialogue, parts: Parts) -> UnitRun:
         baseline = self.tools.baselines.get(parts.unit.system)
         refuses = baseline is not None and not baseline.asks_model
-        names_sources = baseline is None and self.tools.systems[parts.unit.system].declares(Feature.SOURCES)
+        names_sources = baseline is None and self._names_sources(parts.unit.system)
         return UnitRun(
             dialogue=dialogue,
             parts=parts,
@@ -139,7 +152,13 @@ class Loop:
                 keeps_memories=baseline is None or baseline.keeps_memories,
             ),
             repeats=self._repeats,
+            stop_after=self.settings.stop_after,
         )
+
+    def _names_sources(self, system: str) -> bool:
+        if self.tools.recorded is not None:
+            return self.tools.recorded.systems[system]
+        return self.tools.systems[system].declares(Feature.SOURCES)
 
     def _retriever(self, parts: Parts) -> Retriever:
         unit = parts.unit
@@ -147,6 +166,8 @@ class Loop:
             return BaselineRetriever(
                 baseline=self.tools.baselines[unit.system], as_of=self.settings.as_of, progress=self.progress
             )
+        if self.tools.recorded is not None:
+            return RecordedRetriever(parts=parts, progress=self.progress)
         space = Space(
             space_id=space_id(self.run_id, unit.dialogue_id, unit.language),
             system=self.tools.systems[unit.system],

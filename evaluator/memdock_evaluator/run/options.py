@@ -147,6 +147,12 @@ how_options = _grouped(
         "--reference-time", is_flag=True, help="Tell the systems the question's date, not the answer model alone."
     ),
     click.option("--as-of", is_flag=True, help="Ask each question when only what had been said by its date is stored."),
+    click.option(
+        "--stop-after",
+        type=click.Choice(["ingest", "retrieve", "answer"]),
+        default="",
+        help="Run the stages up to this one alone; the same command without it goes on from there.",
+    ),
     click.option("--keep", is_flag=True, help="Leave the run's spaces filled at the end."),
     click.option(
         "--allow-failed-turns",
@@ -266,7 +272,7 @@ model_options = _grouped(
     ),
 )
 
-pace_options = _grouped(
+question_options = _grouped(
     click.option("--concurrency", type=_COUNT, metavar="N", default=4, show_default=True, help="Dialogues at once."),
     click.option(
         "--parallel-questions",
@@ -276,6 +282,10 @@ pace_options = _grouped(
         show_default=True,
         help="Questions of a dialogue at once.",
     ),
+)
+
+pace_options = _grouped(
+    question_options,
     call_options,
     click.option(
         "--call-timeout",

@@ -15,6 +15,9 @@ from memdock_evaluator.run.settling import Key
 class Retriever(Protocol):
     """A source of memories for the questions of one dialogue."""
 
+    async def store(self, dialogue: Dialogue) -> None:
+        """Stores what the questions will need, and asks none; raises only `RunStoppedError`."""
+
     async def retrieve(self, dialogue: Dialogue, keys: Sequence[Key]) -> Mapping[Key, Retrieval]:
         """A record for each key; raises only `RunStoppedError`."""
 
@@ -26,6 +29,9 @@ class BaselineRetriever:
     baseline: Baseline
     as_of: bool
     progress: Progress
+
+    async def store(self, dialogue: Dialogue) -> None:
+        """Nothing is stored."""
 
     async def retrieve(self, dialogue: Dialogue, keys: Sequence[Key]) -> Mapping[Key, Retrieval]:
         """What the baseline shows for each question."""

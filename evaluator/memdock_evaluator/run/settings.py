@@ -40,6 +40,18 @@ class IngestUnit:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class Reuse:
+    """An earlier run's folder, and the stage up to which its records are taken over: "retrieve" or "answer".
+
+    `only_unscored`, with "answer": verdicts that could be read are taken over, too.
+    """
+
+    run: str
+    through: str
+    only_unscored: bool = False
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class RunSettings:
     """A run. Times are in seconds; `languages` and `dialogues` select (empty: all).
 
@@ -48,7 +60,9 @@ class RunSettings:
     `judges`, where there are any, stand in place of `judge`.
     `allowed_failed_turns` is the share of a dialogue's turns that a system may fail at and the dialogue still be done.
     `trial`: the models are asked a small question before anything is stored. `patience_s` is how long a call into a
-    system is tried again while the infrastructure fails. `command` is what the manifest quotes, without secrets.
+    system is tried again while the infrastructure fails. `stop_after`: "ingest", "retrieve" or "answer", the last
+    stage to be run; "": all are. `reuse`: what an earlier run did is taken over, and no system is asked. `command` is
+    what the manifest quotes, without secrets.
     """
 
     data: tuple[DataSource, ...]
@@ -80,4 +94,6 @@ class RunSettings:
     flush_timeout_s: float = 3600.0
     call_timeout_s: float = 60.0
     patience_s: float = 60.0
+    stop_after: str = ""
+    reuse: Reuse | None = None
     command: tuple[str, ...] = ()

@@ -26,6 +26,16 @@ class SystemRetriever:
     settings: RunSettings
     progress: Progress
 
+    async def store(self, dialogue: Dialogue) -> None:
+        """Fills the dialogue's space where no earlier attempt has; it is left filled for the questions."""
+        try:
+            if await self.space.holds(dialogue):
+                self.space.tell_stored(dialogue)
+            else:
+                await self.space.fill(dialogue)
+        except Fault as fault:
+            self.space.keep_fault(dialogue, fault)
+
     async def retrieve(self, dialogue: Dialogue, keys: Sequence[Key]) -> Mapping[Key, Retrieval]:
         """What the system retrieves for each question; what earlier attempts retrieved is kept."""
         if self.space.lacks_turns:

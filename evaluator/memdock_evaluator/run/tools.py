@@ -18,7 +18,9 @@ from memdock_evaluator.faults import RunStoppedError
 from memdock_evaluator.judging.configured import check_served
 from memdock_evaluator.judging.panel import Panel, open_members
 from memdock_evaluator.results.manifest import DataFacts, Plan, SystemFacts
+from memdock_evaluator.results.records import ANSWER, INGEST
 from memdock_evaluator.run.memory_system import MemorySystem
+from memdock_evaluator.run.recorded import RecordedAnswerer, RecordedRun
 from memdock_evaluator.run.settings import RunSettings, SettingsError
 from memdock_evaluator.run.trial import try_answerer, try_judge
 from memdock_evaluator.waiting import Say
@@ -33,15 +35,28 @@ class Tools:
     answerer: Answerer
     refusing: Answerer
     judge: Judge
+    recorded: RecordedRun | None = None
+    """The run that memories are taken from; there are no `systems` then."""
 
 
-async def open_tools(settings: RunSettings, languages: tuple[str, ...], stack: AsyncExitStack, say: Say) -> Tools:
+async def open_tools(
+    settings: RunSettings,
+    languages: tuple[str, ...],
+    stack: AsyncExitStack,
+    say: Say,
+    recorded: RecordedRun | None = None,
+) -> Tools:
     """Opens everything; `stack` closes it. `say` is told where an answer is long in coming.
 
     Raises `SettingsError` or `PromptError` for what cannot be meant, `RunStoppedError` for a system that is not there.
     """
-    _check(settings)
-    answerer = open_answerer(settings.answerer, languages, seed=settings.seed, say=say)
+    if recorded is None:
+        _check(settings)
+    answerer: Answerer
+    if recorded is not None and recorded.reuse.through == ANSWER.name:
+        answerer = RecordedAnswerer(recorded.plan.answerer)
+    else:
+        answerer = open_answerer(settings.answerer, languages, seed=settings.seed, say=say)
     stack.push_async_callback(answerer.close)
     judge = _judge(settings, languages, say)
     stack.push_async_callback(judge.close)
@@ -51,6 +66,7 @@ async def open_tools(settings: RunSettings, languages: tuple[str, ...], stack: A
         answerer=answerer,
         refusing=RefusingAnswerer(refusals(languages)),
         judge=judge,
+        recorded=recorded,
     )
 
 
@@ -90,6 +106,7 @@ def plan_of(settings: RunSettings, data: DataFacts, tools: Tools) -> Plan:
         data=data,
         systems=(
             *(_facts(system) for system in tools.systems.values()),
+            *(each for each in (tools.recorded.plan.systems if tools.recorded else ()) if not each.baseline),
             *(SystemFacts(name=name, baseline=True) for name in tools.baselines),
         ),
         k=settings.k,
@@ -101,12 +118,17 @@ def plan_of(settings: RunSettings, data: DataFacts, tools: Tools) -> Plan:
         answerer=tools.answerer.facts,
         judge=tools.judge.facts,
         judges=tools.judge.each_facts if isinstance(tools.judge, Panel) else {},
+        reused=None if tools.recorded is None else tools.recorded.reused,
     )
 
 
 def _check(settings: RunSettings) -> None:
     if not settings.systems and not settings.baselines:
         raise SettingsError("nothing to evaluate: name a --system or a --baseline")
+    if settings.as_of and settings.stop_after == INGEST.name:
+        raise SettingsError(
+            "--as-of stores a dialogue while its questions are asked: --stop-after retrieve, not ingest"
+        )
     if settings.systems and not settings.url:
         raise SettingsError("a --system needs the address of the gateway: give --url")
     for name in settings.baselines:

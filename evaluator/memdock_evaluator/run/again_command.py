@@ -1,0 +1,78 @@
+"""`memdock-eval reanswer` and `rejudge`: another answerer or judge over what an earlier run has retrieved."""
+
+import sys
+from typing import Any
+
+import click
+
+from memdock_evaluator.answer.endpoint import ModelSettings
+from memdock_evaluator.results.records import ANSWER, RETRIEVE
+from memdock_evaluator.run.command import answerer_of, begin_run, judge_of, judges_of, without_secrets
+from memdock_evaluator.run.options import call_options, judge_options, model_options, question_options
+from memdock_evaluator.run.settings import Reuse, RunSettings
+
+
+def _out(command: Any) -> Any:
+    return click.option("--out", required=True, metavar="DIR", help="Folder of the new run, or its address.")(command)
+
+
+@click.command("reanswer")
+@click.argument("source", metavar="RUN")
+@_out
+@model_options
+@click.option(
+    "--seed", type=click.IntRange(min=0), metavar="N", default=0, show_default=True, help="Seed of the models."
+)
+@question_options
+@call_options
+@click.pass_context
+def reanswer(context: click.Context, /, source: str, **_: Any) -> None:
+    """Answer and judge the questions of RUN again, over the memories that it retrieved.
+
+    No memory system is asked. RUN must be complete and its data unchanged; it is left as it is, and DIR becomes a run
+    of its own, whose manifest names RUN. A re-answering that was stopped goes on when the same command is given again.
+
+    \b
+      memdock-eval reanswer runs/first --out runs/other-answerer --answer-url URL --answer-model NAME
+    """
+    begin_run(lambda: _settings(context, Reuse(run=source, through=RETRIEVE.name), answerer_of(context)))
+
+
+@click.command("rejudge")
+@click.argument("source", metavar="RUN")
+@_out
+@click.option(
+    "--only-unscored", is_flag=True, help="Keep the verdicts that could be read; the judge must be the same as RUN's."
+)
+@judge_options
+@question_options
+@call_options
+@click.pass_context
+def rejudge(context: click.Context, /, source: str, only_unscored: bool, **_: Any) -> None:
+    """Judge the answers of RUN again, with another judge or rubric.
+
+    No memory system and no answerer is asked. RUN must be complete and its data unchanged; it is left as it is, and DIR
+    becomes a run of its own, whose manifest names RUN.
+
+    \b
+      memdock-eval rejudge runs/first --out runs/other-judge --judge-url URL --judge-model NAME
+    """
+    reuse = Reuse(run=source, through=ANSWER.name, only_unscored=only_unscored)
+    begin_run(lambda: _settings(context, reuse, ModelSettings()))
+
+
+def _settings(context: click.Context, reuse: Reuse, answerer: ModelSettings) -> RunSettings:
+    given = context.params
+    return RunSettings(
+        data=(),
+        out=given["out"],
+        reuse=reuse,
+        seed=given.get("seed", 0),
+        answerer=answerer,
+        judge=judge_of(context),
+        judges=judges_of(context),
+        trial=given.get("trial", True),
+        concurrency=given["concurrency"],
+        parallel_questions=given["parallel_questions"],
+        command=without_secrets(("memdock-eval", *sys.argv[1:])),
+    )
