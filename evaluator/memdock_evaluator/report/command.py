@@ -45,8 +45,8 @@ def _families(_: click.Context, __: click.Parameter, written: Sequence[str]) -> 
 def report(run_dirs: tuple[str, ...], families: dict[str, tuple[str, ...]], atemporal: tuple[str, ...]) -> None:
     """Compute the figures of each RUN_DIR (a path, or an address such as s3://bucket/run) from its rows.
 
-    Writes summary.json, statistics.json and report.html into it, and prints the summary. No system and no model is
-    asked.
+    Writes summary.json, statistics.json, tables/ and report.html into it, and prints the summary. No system and no
+    model is asked.
 
     \b
       memdock-eval report runs/demo

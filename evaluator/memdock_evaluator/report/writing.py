@@ -1,4 +1,4 @@
-"""From a run's folder to its `statistics.json` and `report.html`."""
+"""From a run's folder to its `statistics.json`, tables and `report.html`."""
 
 from collections.abc import Mapping, Sequence
 from pathlib import Path
@@ -14,13 +14,14 @@ REPORT = "report.html"
 def write_report(
     run_dir: Path | str, *, families: Mapping[str, Sequence[str]] | None = None, atemporal: Sequence[str] = ()
 ) -> None:
-    """Write `statistics.json` and `report.html` into the folder of a run (a path or a URL), from its rows.
+    """Write `statistics.json`, `tables/` and `report.html` into the folder of a run (a path or a URL), from its rows.
 
     The figures are computed from the rows again; `families` and `atemporal` are those of `comparisons.compare`. Raises
     `RunFilesError` (also for a system that the run does not have), `ManifestError` or `FolderError`.
     """
     # Here, since numpy takes a while to load and a command line that is refused should not wait for it.
     from memdock_evaluator.summary.comparisons import STATISTICS, compare
+    from memdock_evaluator.tables import write_tables
 
     folder = Folder(str(run_dir))
     run = read_run(folder)
@@ -28,6 +29,8 @@ def write_report(
         comparisons = compare(run.rows, families=families, atemporal=atemporal)
     except ValueError as error:
         raise RunFilesError(f"{folder.address}: {error}") from error
-    page = render(summarise(run.rows, run.timings, run.manifest), run.rows, run.manifest)
+    summary = summarise(run.rows, run.timings, run.manifest)
+    page = render(summary, run.rows, run.manifest)
     folder.write(STATISTICS, comparisons.to_json())
+    write_tables(folder, summary, comparisons, run.manifest)
     folder.write(REPORT, page.encode())

@@ -1,0 +1,37 @@
+"""A table before it is written in any form."""
+
+from dataclasses import dataclass
+from typing import TypeAlias
+
+Cell: TypeAlias = str | int | float | bool | None
+
+DIGITS = 2
+"""Behind the point of a figure, in every form: what one form shows the others show, too."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Table:
+    """Cells in rows under `columns`; `None` is "cannot be said".
+
+    Shares and differences are in per cent and points, times in milliseconds. `notes` must stand beside it.
+    """
+
+    name: str
+    title: str
+    columns: tuple[str, ...]
+    rows: tuple[tuple[Cell, ...], ...]
+    notes: tuple[str, ...] = ()
+
+    def __post_init__(self) -> None:
+        if any(len(row) != len(self.columns) for row in self.rows):
+            raise ValueError(f"table {self.name}: every row must have {len(self.columns)} cells")
+
+
+def percent(share: float | None) -> float | None:
+    """A share of 0 to 1 (or a difference of two) in per cent."""
+    return None if share is None else rounded(100 * share)
+
+
+def rounded(value: float) -> float:
+    """A figure as it is written; never a zero with a sign."""
+    return round(value, DIGITS) + 0.0
