@@ -159,7 +159,7 @@ def _settings(context: click.Context, given: dict[str, Any]) -> RunSettings:
         for name in (
             *("url", "systems", "baselines", "languages", "dialogues", "zone", "out"),
             *("k", "ingest_unit", "repeats", "seed", "reference_time", "as_of", "keep", "trial"),
-            *("concurrency", "parallel_questions", "stop_after"),
+            *("concurrency", "parallel_questions"),
         )
     }
     return RunSettings(
@@ -167,6 +167,7 @@ def _settings(context: click.Context, given: dict[str, Any]) -> RunSettings:
         key=_secret(context, "key"),
         data=tuple(map(_source, given["data"])),
         format=given["format_"],
+        stop_after=given["stop_after"] or "",
         sample=_sample(given),
         shard=given["shard"],
         answerer=answerer_of(context),

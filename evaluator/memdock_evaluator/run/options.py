@@ -150,7 +150,6 @@ how_options = _grouped(
     click.option(
         "--stop-after",
         type=click.Choice(["ingest", "retrieve", "answer"]),
-        default="",
         help="Run the stages up to this one alone; the same command without it goes on from there.",
     ),
     click.option("--keep", is_flag=True, help="Leave the run's spaces filled at the end."),
