@@ -222,9 +222,12 @@ class Manifest:
             raise ManifestError(f"{place}: {where}: {first['msg']}; the run was made by another version") from error
 
 
-def differences(then: Plan, now: Plan) -> list[str]:
-    """The fields in which two plans differ, as "path: then ... now ..." in the plan's order."""
-    return list(_differences("", _plain(then), _plain(now)))
+def differences(then: Plan, now: Plan, words: tuple[str, str] = ("then", "now")) -> list[str]:
+    """The fields in which two plans differ, as "path: then ..., now ..." (by `words`) in the plan's order."""
+    return [
+        f"{path}: {words[0]} {one}, {words[1]} {other}"
+        for path, one, other in _differences("", _plain(then), _plain(now))
+    ]
 
 
 def _plain(plan: Plan) -> Any:
@@ -235,12 +238,12 @@ def _plain(plan: Plan) -> Any:
     return plain
 
 
-def _differences(path: str, then: Any, now: Any) -> Iterator[str]:
+def _differences(path: str, then: Any, now: Any) -> Iterator[tuple[str, str, str]]:
     if isinstance(then, dict) and isinstance(now, dict):
         for key in then | now:
             yield from _differences(f"{path}.{key}".lstrip("."), then.get(key, _ABSENT), now.get(key, _ABSENT))
     elif then != now:
-        yield f"{path}: then {_shown(then)}, now {_shown(now)}"
+        yield path, _shown(then), _shown(now)
 
 
 def _shown(value: Any) -> str:

@@ -1,15 +1,24 @@
-"""`memdock-eval verify` and `show`: the files of a run against each other, and one question with all that is known."""
+"""`memdock-eval verify`, `show` and `compare`: a run's files against each other, one question whole, two runs."""
+
+from collections.abc import Iterable
+from itertools import groupby
 
 import click
+from rich.box import SIMPLE_HEAD
+from rich.console import Console
+from rich.table import Table
 
 from memdock_evaluator.results.folder import Folder, FolderError
 from memdock_evaluator.results.manifest import ManifestError
 from memdock_evaluator.results.parts import PartError
+from memdock_evaluator.review.compare import CompareError, Comparison, Difference
+from memdock_evaluator.review.compare import compare as compare_runs
 from memdock_evaluator.review.show import ShowError
 from memdock_evaluator.review.show import show as show_question
 from memdock_evaluator.review.verify import VerifyError
 from memdock_evaluator.review.verify import verify as verify_run
 from memdock_evaluator.summary import RunFilesError
+from memdock_evaluator.summary.terminal import share
 from memdock_evaluator.words import counted
 
 
@@ -53,3 +62,59 @@ def show(run_dir: str, question: str, systems: tuple[str, ...], languages: tuple
     except (ShowError, RunFilesError, ManifestError, FolderError) as error:
         raise click.ClickException(str(error)) from error
     click.echo("\n".join(lines))
+
+
+@click.command("compare")
+@click.argument("first")
+@click.argument("second")
+@click.option(
+    "--system",
+    "systems",
+    nargs=2,
+    metavar="FIRST SECOND",
+    help="One system of each run.  [default: every system that both have, with itself]",
+)
+def compare(first: str, second: str, systems: tuple[str, str] | None) -> None:
+    """Compare two runs over the same data: the second minus the first, on the questions that both have.
+
+    Differences are paired by question; intervals and p are by dialogue. What differs between the plans stands first.
+    Data files of other hashes are refused.
+
+    \b
+      memdock-eval compare runs/first runs/second
+      memdock-eval compare runs/a runs/b --system rag-dense rag-hybrid
+    """
+    try:
+        found = compare_runs(Folder(first), Folder(second), systems or ())
+    except (CompareError, RunFilesError, ManifestError, FolderError) as error:
+        raise click.ClickException(str(error)) from error
+    _print_comparison(found)
+
+
+def _print_comparison(found: Comparison) -> None:
+    click.echo("the plans differ in" if found.plan else "the plans are the same")
+    for line in found.plan:
+        click.echo(f"  {line}")
+    groups = groupby(found.differences, lambda each: (each.language, each.first_system, each.second_system))
+    for (language, first, second), differences in groups:
+        click.echo(f"{language}: {first}" if first == second else f"{language}: {second} minus {first}")
+        Console().print(_table(differences))
+
+
+def _table(differences: Iterable[Difference]) -> Table:
+    table = Table(box=SIMPLE_HEAD, padding=(0, 1, 0, 0), pad_edge=False)
+    table.add_column("second - first")
+    for name in ("n", "dialogues", "first", "second", "difference", "95 %", "p"):
+        table.add_column(name, justify="right", no_wrap=True)
+    for each in differences:
+        table.add_row(
+            each.measure,
+            str(each.questions),
+            str(each.dialogues),
+            share(each.first),
+            share(each.second),
+            f"{100 * each.difference:+.1f}",
+            "–" if each.low is None or each.high is None else f"{100 * each.low:+.1f} to {100 * each.high:+.1f}",
+            "–" if each.p is None else f"{each.p:.3f}",
+        )
+    return table
