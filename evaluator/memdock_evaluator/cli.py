@@ -17,6 +17,8 @@ COMMANDS: Mapping[str, tuple[str, str]] = MappingProxyType(
         ),
         "stack": ("memdock_evaluator.demo:stack", "Run the reference memory behind the gateway until Ctrl-C."),
         "run": ("memdock_evaluator.run.command:run", "Evaluate memory systems on conversations."),
+        "forgetting": ("memdock_evaluator.forgetting.command:forgetting", "Check that what was forgotten is gone."),
+        "leaks": ("memdock_evaluator.leaks.command:leaks", "Check that no user is shown what another has told."),
         "report": ("memdock_evaluator.report.command:report", "Write summary, comparisons and page of a run anew."),
         "reanswer": ("memdock_evaluator.run.again_command:reanswer", "Answer again over the memories of a run."),
         "rejudge": ("memdock_evaluator.run.again_command:rejudge", "Judge the answers of a run again."),

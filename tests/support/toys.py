@@ -293,7 +293,7 @@ class DurableToy:
         return Batch(outcomes=outcomes)
 
     def _fails(self, turn: Turn) -> bool:
-        if int(turn.turn_id.rsplit("-", 1)[-1]) % 100 >= self._fail_percent:
+        if not self._fail_percent or int(turn.turn_id.rsplit("-", 1)[-1]) % 100 >= self._fail_percent:
             return False
         return self._store.execute("INSERT OR IGNORE INTO tried VALUES (?)", (turn.turn_id,)).rowcount == 1
 

@@ -1,0 +1,214 @@
+"""The suite from its settings to its files: every system, dialogue and mode, each in a space of its own."""
+
+import asyncio
+from collections.abc import AsyncIterator, Sequence
+from contextlib import AsyncExitStack
+from dataclasses import dataclass, field, replace
+from random import Random
+
+from rich.console import Console
+
+from memdock_evaluator.dataset import Dialogue, Question
+from memdock_evaluator.faults import Fault, RunStoppedError
+from memdock_evaluator.forgetting.measuring import Measuring, gone, scope_of
+from memdock_evaluator.forgetting.modes import Mode, evidence_of
+from memdock_evaluator.forgetting.replies import Replying
+from memdock_evaluator.forgetting.rows import NEIGHBOURS, TARGETS, NeighbourRow, TargetRow
+from memdock_evaluator.forgetting.settings import ForgettingSettings
+from memdock_evaluator.forgetting.space import Space
+from memdock_evaluator.forgetting.summary import Summary, conclusion, summarise
+from memdock_evaluator.forgetting.terminal import print_summary
+from memdock_evaluator.forgetting.traces import Speech
+from memdock_evaluator.results.folder import Folder
+from memdock_evaluator.results.names import safe_name
+from memdock_evaluator.run.beginning import held
+from memdock_evaluator.run.parallel import for_each
+from memdock_evaluator.run.progress import Progress, Work, show_progress
+from memdock_evaluator.run.selection import Selection
+from memdock_evaluator.run.settling import blame_of
+from memdock_evaluator.run.tools import plan_of, try_models
+from memdock_evaluator.suites.ending import SuiteEnd
+from memdock_evaluator.suites.folder import begin, finish, refuse_used, write_rows
+from memdock_evaluator.suites.system import ErasableSystem, Opened, open_systems
+
+LOOKS = 3
+"""Before, after, and after the late retry; the last at the targets alone."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Case:
+    """One dialogue in one system, forgotten in one mode."""
+
+    system: ErasableSystem
+    dialogue: Dialogue
+    mode: Mode
+
+
+@dataclass(slots=True, kw_only=True)
+class Suite:
+    """The cases in work and what came of them."""
+
+    settings: ForgettingSettings
+    opened: Opened
+    run_id: str
+    progress: Progress
+    targets: list[TargetRow] = field(default_factory=list)
+    neighbours: list[NeighbourRow] = field(default_factory=list)
+    spaces_not_reset: list[str] = field(default_factory=list)
+
+    async def run(self, selection: Selection) -> None:
+        """Every case; raises `RunStoppedError` where it cannot go on."""
+        await for_each(self._cases(selection), self._case, limit=self.settings.run.concurrency)
+
+    async def _cases(self, selection: Selection) -> AsyncIterator[Case]:
+        dialogues = selection.dialogues()
+        while (dialogue := await asyncio.to_thread(next, dialogues, None)) is not None:
+            if drawn(dialogue, self.settings)[0]:
+                for system in self.opened.systems.values():
+                    for mode in self.settings.modes:
+                        if system.declares(mode.feature):
+                            yield Case(system=system, dialogue=dialogue, mode=mode)
+
+    async def _case(self, case: Case) -> None:
+        dialogue = case.dialogue
+        space = Space(
+            system=case.system,
+            space_id=space_id(self.run_id, dialogue, case.mode),
+            dialogue=dialogue,
+            settings=self.settings.run,
+            progress=self.progress,
+        )
+        try:
+            await self._measure(space, case)
+        except Fault as fault:
+            self.progress.say(f"{space.place}, by {case.mode}: {fault.detail} ({fault.reason})")
+            self.targets += [_unmeasured(question, case, fault) for question in drawn(dialogue, self.settings)[0]]
+        finally:
+            if not self.settings.run.keep and not await space.close():
+                self.spaces_not_reset.append(space.space_id)
+
+    async def _measure(self, space: Space, case: Case) -> None:
+        dialogue, mode = case.dialogue, case.mode
+        targets, others = drawn(dialogue, self.settings)
+        speech = Speech(dialogue)
+        await space.fill()
+        before = await space.look(targets, others)
+        scopes = {each.question_id: scope_of(mode, each, dialogue, before, speech) for each in targets}
+        erased = {each.question_id: await space.forget(mode, scopes[each.question_id]) for each in targets}
+        taken = gone(scopes, erased, targets, dialogue)
+        after = await space.look(targets, others)
+        await space.send_again(taken & {turn_id for each in targets for turn_id in evidence_of(each, dialogue)})
+        measuring = Measuring(
+            system=case.system.name,
+            mode=mode,
+            dialogue=dialogue,
+            speech=speech,
+            gone=taken,
+            before=before,
+            after=after,
+            retried=await space.look(targets),
+        )
+        for question in targets:
+            row = measuring.target(question, erased[question.question_id])
+            self.targets.append(await self._with_replies(row, question, measuring))
+        self.neighbours += measuring.neighbours(others)
+
+    async def _with_replies(self, row: TargetRow, question: Question, measuring: Measuring) -> TargetRow:
+        if not self.settings.replies or row.blame is not None or not row.wanted.turns:
+            return row
+        tools = self.opened.tools
+        replying = Replying(answerer=tools.answerer, judge=tools.judge, progress=self.progress)
+        before, after = (seen.at_k[question.question_id] for seen in (measuring.before, measuring.after))
+        return replace(row, replies=await replying.before_and_after(measuring.dialogue, question, before, after))
+
+
+async def forgetting_suite(settings: ForgettingSettings, console: Console, printed: Console) -> SuiteEnd:
+    """Runs everything, writes the folder, prints the figures to `printed`; progress goes to `console`.
+
+    Raises what `evaluate` raises where the suite cannot begin.
+    """
+    folder, selection = Folder(settings.run.out), Selection(settings.run)
+    refuse_used(folder)
+    survey = await asyncio.to_thread(selection.survey)
+    progress = show_progress(console)
+    async with AsyncExitStack() as stack:
+        languages = tuple(survey.facts.languages)
+        opened = await open_systems(settings.run, languages, stack, progress.say)
+        if settings.replies and settings.run.trial:
+            await try_models(settings.run, languages, opened.tools)
+        stack.enter_context(held(folder))
+        plan = plan_of(settings.run, survey.facts, opened.tools)
+        options = {"modes": settings.modes, "targets": settings.targets, "replies": settings.replies}
+        manifest = begin(folder, "forgetting", plan, options, settings.run.command)
+        suite = Suite(settings=settings, opened=opened, run_id=manifest.run_id, progress=progress)
+        _expect(progress, suite, selection)
+        stopped = ""
+        with progress:
+            try:
+                await suite.run(selection)
+            except RunStoppedError as stop:
+                stopped = str(stop)
+        summary = _summary(suite, stopped)
+        write_rows(folder, TARGETS, sorted(suite.targets, key=lambda row: row.key))
+        write_rows(folder, NEIGHBOURS, sorted(suite.neighbours, key=lambda row: row.key))
+        finish(folder, manifest, summary, suite.spaces_not_reset)
+    print_summary(summary, printed)
+    return conclusion(summary, suite.spaces_not_reset)
+
+
+def space_id(run_id: str, dialogue: Dialogue, mode: Mode) -> str:
+    """`eval-<run>-<dialogue>-<language>-<mode>`."""
+    return f"eval-{run_id}-{safe_name(dialogue.dialogue_id)}-{safe_name(dialogue.language)}-{mode}"
+
+
+def drawn(dialogue: Dialogue, settings: ForgettingSettings) -> tuple[Sequence[Question], Sequence[Question]]:
+    """The questions to forget, and the others with known evidence, both in the dialogue's order.
+
+    The same in every system, mode and language. Abstentions have no evidence that would answer them.
+    """
+    known = [each for each in dialogue.questions if evidence_of(each, dialogue) and not each.abstention]
+    random = Random(f"{settings.run.seed}/{dialogue.dialogue_id}")  # noqa: S311 - a sample, no secret
+    names = sorted(each.question_id for each in known)
+    chosen = set(random.sample(names, min(settings.targets, len(names))))
+    return (
+        [each for each in known if each.question_id in chosen],
+        [each for each in known if each.question_id not in chosen],
+    )
+
+
+def _unmeasured(question: Question, case: Case, fault: Fault) -> TargetRow:
+    return TargetRow(
+        system=case.system.name,
+        language=case.dialogue.language,
+        dialogue_id=case.dialogue.dialogue_id,
+        mode=case.mode,
+        question_id=question.question_id,
+        question=question.text,
+        blame=blame_of(fault),
+        evidence_turns=evidence_of(question, case.dialogue),
+    )
+
+
+def _expect(progress: Progress, suite: Suite, selection: Selection) -> None:
+    turns = asked = 0
+    for dialogue in selection.dialogues():
+        targets, others = drawn(dialogue, suite.settings)
+        turns += sum(1 for _ in dialogue.turns) if targets else 0
+        asked += LOOKS * len(targets) + (LOOKS - 1) * len(others) if targets else 0
+    cases = sum(
+        system.declares(mode.feature) for system in suite.opened.systems.values() for mode in suite.settings.modes
+    )
+    for work in (Work.ACCEPTED, Work.PROCESSED):
+        progress.expect(work, turns * cases)
+    progress.expect(Work.RETRIEVALS, asked * cases)
+
+
+def _summary(suite: Suite, stopped: str) -> Summary:
+    return summarise(
+        suite.targets,
+        suite.neighbours,
+        k=suite.settings.run.k,
+        systems={name: system.description for name, system in suite.opened.systems.items()},
+        modes=suite.settings.modes,
+        stopped=stopped,
+    )
