@@ -126,6 +126,15 @@ class Reused:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class ProfileDifference:
+    """A field in which a run is not as its profile has it."""
+
+    field: str
+    paper: str
+    run: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Plan:
     """All that decides the figures of a run."""
 
@@ -143,6 +152,9 @@ class Plan:
     """The primary one; of several by language, all in one."""
     judges: Mapping[str, JudgeFacts] = field(default_factory=dict)
     """By name, where `--judges` gives them."""
+    profile: str = ""
+    """ "paper": `differs` lists the fields in which the run is not as the paper's."""
+    differs: tuple[ProfileDifference, ...] = ()
     reused: Reused | None = None
 
 

@@ -23,6 +23,7 @@ from memdock_evaluator.results.manifest import ManifestError, Sample, SystemTota
 from memdock_evaluator.results.parts import PartError
 from memdock_evaluator.run.evaluation import RunEnd, evaluate
 from memdock_evaluator.run.options import choice_options, how_options, model_options, pace_options, what_options
+from memdock_evaluator.run.paper_profile import like_the_paper
 from memdock_evaluator.run.settings import DataSource, RunSettings, SettingsError
 from memdock_evaluator.summary import print_summary, write_summary
 from memdock_evaluator.words import counted
@@ -118,6 +119,8 @@ def _tell(end: RunEnd, out: str) -> None:
         summary = write_summary(out)
         write_report(out)
         print_summary(summary, Console())
+        if differs := end.manifest.plan.differs:
+            click.echo(f"not as in the paper: {', '.join(each.field for each in differs)} (manifest.json says how)")
         click.echo(f"{counted(end.expected, 'row')}; open {out}/report.html")
     if end.only_lacks_turns:
         choice = "the same command sends them again, --allow-failed-turns PERCENT takes the run as it is"
@@ -162,7 +165,7 @@ def _settings(context: click.Context, given: dict[str, Any]) -> RunSettings:
             *("concurrency", "parallel_questions"),
         )
     }
-    return RunSettings(
+    settings = RunSettings(
         **plain,
         key=_secret(context, "key"),
         data=tuple(map(_source, given["data"])),
@@ -177,8 +180,10 @@ def _settings(context: click.Context, given: dict[str, Any]) -> RunSettings:
         flush_timeout_s=given["flush_timeout"],
         call_timeout_s=given["call_timeout"],
         patience_s=given["patience"],
+        profile=given["profile"] or "",
         command=without_secrets(("memdock-eval", *sys.argv[1:])),
     )
+    return like_the_paper(settings) if settings.profile else settings
 
 
 def answerer_of(context: click.Context) -> ModelSettings:

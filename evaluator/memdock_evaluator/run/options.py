@@ -128,6 +128,12 @@ what_options = _grouped(
 )
 
 how_options = _grouped(
+    click.option(
+        "--profile",
+        type=click.Choice(["paper"]),
+        help="As in RUMBA's paper: rag-dense, 10 memories, prompts and rubrics from your copy of its code. What "
+        "differs stands in the manifest.",
+    ),
     click.option("--k", type=_COUNT, metavar="N", default=10, show_default=True, help="Memories a question."),
     click.option(
         "--ingest-unit",

@@ -57,7 +57,7 @@ class RunSettings:
 
     `url` and `key` reach the gateway or a lone system; `systems` are names behind it, `baselines` names of
     `baselines.BASELINES`. `concurrency` bounds the dialogues in work, `parallel_questions` the questions of each.
-    `judges`, where there are any, stand in place of `judge`.
+    `judges`, where there are any, stand in place of `judge`. `profile`: "paper", or "" for none.
     `allowed_failed_turns` is the share of a dialogue's turns that a system may fail at and the dialogue still be done.
     `trial`: the models are asked a small question before anything is stored. `patience_s` is how long a call into a
     system is tried again while the infrastructure fails. `stop_after`: "ingest", "retrieve" or "answer", the last
@@ -95,5 +95,6 @@ class RunSettings:
     call_timeout_s: float = 60.0
     patience_s: float = 60.0
     stop_after: str = ""
+    profile: str = ""
     reuse: Reuse | None = None
     command: tuple[str, ...] = ()

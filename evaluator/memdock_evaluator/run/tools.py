@@ -2,7 +2,7 @@
 
 from collections.abc import Iterator, Mapping
 from contextlib import AsyncExitStack
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from importlib.metadata import version
 
 from memdock.client import AsyncClient, connect_async
@@ -20,6 +20,7 @@ from memdock_evaluator.judging.panel import Panel, open_members
 from memdock_evaluator.results.manifest import DataFacts, Plan, SystemFacts
 from memdock_evaluator.results.records import ANSWER, INGEST
 from memdock_evaluator.run.memory_system import MemorySystem
+from memdock_evaluator.run.paper_profile import differences_from_paper
 from memdock_evaluator.run.recorded import RecordedAnswerer, RecordedRun
 from memdock_evaluator.run.settings import RunSettings, SettingsError
 from memdock_evaluator.run.trial import try_answerer, try_judge
@@ -101,7 +102,7 @@ async def try_models(settings: RunSettings, languages: tuple[str, ...], tools: T
 
 def plan_of(settings: RunSettings, data: DataFacts, tools: Tools) -> Plan:
     """All that decides the figures."""
-    return Plan(
+    plan = Plan(
         evaluator_version=version("memdock-evaluator"),
         data=data,
         systems=(
@@ -119,7 +120,9 @@ def plan_of(settings: RunSettings, data: DataFacts, tools: Tools) -> Plan:
         judge=tools.judge.facts,
         judges=tools.judge.each_facts if isinstance(tools.judge, Panel) else {},
         reused=None if tools.recorded is None else tools.recorded.reused,
+        profile=settings.profile,
     )
+    return replace(plan, differs=differences_from_paper(plan)) if settings.profile else plan
 
 
 def _check(settings: RunSettings) -> None:
