@@ -7,19 +7,22 @@ from datetime import datetime
 from jinja2 import Environment, PackageLoader, StrictUndefined, select_autoescape
 from markupsafe import Markup
 
+from memdock_evaluator.report.drawings import FAILURES, failure_bars, forests, recall_curves
 from memdock_evaluator.report.explorer import RESULTS, as_script, explorer
 from memdock_evaluator.report.tables import cutoffs, result_bars, slice_table, stages
 from memdock_evaluator.results.manifest import Manifest
 from memdock_evaluator.results.rows import Row
 from memdock_evaluator.summary.caveats import FEW_QUESTIONS
+from memdock_evaluator.summary.comparisons import Comparisons
 from memdock_evaluator.summary.ranking import display_name, languages_of, systems_in_order
 from memdock_evaluator.summary.shape import Caveat, Summary
+from memdock_evaluator.tables.published import SOURCE, published
 from memdock_evaluator.words import counted
 
 _LANGUAGES = {"ru": "Russian", "en": "English"}
 
 
-def render(summary: Summary, rows: Sequence[Row], manifest: Manifest) -> str:
+def render(summary: Summary, rows: Sequence[Row], manifest: Manifest, comparisons: Comparisons) -> str:
     """All of `report.html`."""
     environment = Environment(
         loader=PackageLoader("memdock_evaluator.report"),
@@ -37,6 +40,8 @@ def render(summary: Summary, rows: Sequence[Row], manifest: Manifest) -> str:
         "language": _language,
         "ms": _ms,
         "moment": _moment,
+        "points": _points,
+        "probability": _probability,
         "share": _share,
     }
     environment.tests["inner"] = lambda stage: "/" in stage
@@ -54,6 +59,13 @@ def render(summary: Summary, rows: Sequence[Row], manifest: Manifest) -> str:
         stages=stages(summary),
         few=FEW_QUESTIONS,
         bars=result_bars(summary, rows),
+        comparisons=comparisons,
+        forests=forests(comparisons),
+        failures=FAILURES,
+        failure_bars=failure_bars(summary),
+        recall_curves=recall_curves(summary),
+        published=published(manifest),
+        source=SOURCE,
         explorer=as_script(explorer(rows, [column.system for column, _ in table.systems])),
     )
 
@@ -70,6 +82,18 @@ def _breakable(word: str) -> Markup:
 def _share(value: float | None) -> str:
     """A score of 0 to 1 in per cent, without the sign."""
     return "–" if value is None else f"{100 * value:.1f}"
+
+
+def _points(difference: float) -> str:
+    """A difference of shares in points, with its sign."""
+    points = round(100 * difference, 1) + 0.0
+    return f"{points:+.1f}".replace("-", "−") if points else "0.0"
+
+
+def _probability(value: float | None) -> str:
+    if value is None:
+        return "–"
+    return "< 0.001" if value < 0.001 else f"{value:.3f}"
 
 
 def _count(value: float) -> str:

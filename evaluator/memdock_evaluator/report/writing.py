@@ -3,7 +3,6 @@
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
-from memdock_evaluator.report.page import render
 from memdock_evaluator.results.folder import Folder
 from memdock_evaluator.summary import summarise
 from memdock_evaluator.summary.source import RunFilesError, read_run
@@ -20,6 +19,7 @@ def write_report(
     `RunFilesError` (also for a system that the run does not have), `ManifestError` or `FolderError`.
     """
     # Here, since numpy takes a while to load and a command line that is refused should not wait for it.
+    from memdock_evaluator.report.page import render
     from memdock_evaluator.summary.comparisons import STATISTICS, compare
     from memdock_evaluator.tables import write_tables
 
@@ -30,7 +30,7 @@ def write_report(
     except ValueError as error:
         raise RunFilesError(f"{folder.address}: {error}") from error
     summary = summarise(run.rows, run.timings, run.manifest)
-    page = render(summary, run.rows, run.manifest)
+    page = render(summary, run.rows, run.manifest, comparisons)
     folder.write(STATISTICS, comparisons.to_json())
     write_tables(folder, summary, comparisons, run.manifest)
     folder.write(REPORT, page.encode())

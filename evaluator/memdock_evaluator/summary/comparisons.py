@@ -128,5 +128,5 @@ def _caveats(analysis: Analysis, ranked: Collection[str]) -> Iterator[str]:
             *(("No rank intervals", found.refused) for found in analysis.rankings if found.family in ranked),
         )
     )
-    yield from (f"{about}: {reason}." for about, reason in refused if reason)
+    yield from (f"{about} ({reason})." for about, reason in refused if reason)
     yield from dict.fromkeys(block.caveat for block in analysis.blocks if block.caveat)

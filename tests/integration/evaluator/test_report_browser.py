@@ -93,11 +93,28 @@ async def test_the_heat_map_shows_the_chosen_measure(page: Page) -> None:
     assert await page.run(shown) == ["judge_accuracy"]
 
 
+async def test_drawings_have_room_and_differences_open(page: Page) -> None:
+    sizes = (
+        "[...document.querySelectorAll('{}')].filter(e => e.checkVisibility())"
+        ".map(e => e.getBoundingClientRect()).map(r => [r.width, r.height])"
+    )
+    plots = await page.run(sizes.format("#differences .plot"))
+    assert len(plots) == 2 * 5
+    assert min(min(size) for size in plots) > 20
+    assert min(min(size) for size in await page.run(sizes.format(".drawing > svg"))) > 200
+    assert min(size[0] for size in await page.run(sizes.format("#failures .part"))) >= 12
+    await page.run("document.querySelectorAll('#differences summary').forEach((e) => e.click())")
+    opened = await page.run(sizes.format("#differences .plot"))
+    assert len(opened) > len(plots)
+    assert min(min(size) for size in opened) > 20
+
+
 @pytest.mark.parametrize("dark", [False, True])
 @pytest.mark.parametrize("width", [360, 390, 768, 1280])
 async def test_no_width_scrolls_the_whole_page_sideways(page: Page, width: int, dark: bool) -> None:
     await page.look(width=width, dark=dark, phone=width < 500)
     await page.run("document.querySelector('#list .question').click()")
+    await page.run("document.querySelectorAll('details').forEach((e) => { e.open = true; })")
     assert await page.run("document.documentElement.scrollWidth") <= width
 
 
@@ -135,4 +152,5 @@ async def test_text_can_be_read_on_its_ground(page: Page, dark: bool) -> None:
     await page.look(dark=dark)
     await page.run("document.querySelector('.choice [value=judge_accuracy]').click()")
     await page.run("document.querySelectorAll('#list .question').forEach((e) => e.click())")
+    await page.run("document.querySelectorAll('details').forEach((e) => { e.open = true; })")
     assert await page.run(CONTRAST) == []

@@ -180,6 +180,44 @@ def test_a_summary_is_written_beside_it(tmp_path: Path) -> None:
     ]
 
 
+def test_differences_are_drawn_with_their_intervals(page: Document) -> None:
+    drawn = [drawing["aria-label"] for drawing in page.of("svg")]
+    assert any(re.fullmatch(r"−1\d\.\d points, 95 per cent interval −\d+\.\d to −\d+\.\d", label) for label in drawn)
+    assert "rag-dense − rag-hybrid, ru" in page.text
+    assert "full-context − refusal" not in page.text
+    assert "No rank intervals (fewer than 20 dialogues: resampling them tests nothing)." in page.text
+    assert "full context (full-context); memory systems (rag-dense, rag-hybrid)" in page.text
+
+
+def test_every_wrong_answer_has_its_place_in_a_bar(page: Document) -> None:
+    bars = [bar["aria-label"] for bar in page.of("span") if bar.get("class") == "bar"]
+    assert "system error 1, no answer was due 4, not retrieved 29" in bars
+    assert "needs --baseline oracle , which this run has not" in page.text
+
+
+def test_recall_over_k_is_a_curve_a_system(page: Document) -> None:
+    lines = [line["points"].split() for line in page.of("polyline") if line["class"].startswith("curve")]
+    curves = [points for points in lines if len(points) == 4]
+    assert len(curves) == 2 * 2
+    assert [point.split(",")[0] for point in curves[0]] == ["0.0", "33.33", "66.67", "100.0"]
+    label = next(drawing["aria-label"] for drawing in page.of("svg") if " at 10" in drawing["aria-label"])
+    assert label.startswith("rag-dense: ")
+
+
+def test_published_rows_are_marked(page: Document) -> None:
+    assert page.text.count("not comparable") == 2 * 13
+    assert "83.60 ± 0.94 se" in page.text
+
+
+def test_a_run_without_comparable_parts_has_a_page_all_the_same(tmp_path: Path) -> None:
+    run = a_run(dialogues=1)
+    rows = tuple(row for row in run.rows if row.system == "baseline:refusal")
+    folder = replace(run, rows=rows, timings=()).write(tmp_path)
+    write_report(folder)
+    text = Document((folder / "report.html").read_text(encoding="utf-8")).text
+    assert "No memory system has a wrong answer." in text
+
+
 def test_a_system_without_rows_is_still_described(tmp_path: Path) -> None:
     run = a_run()
     rows = tuple(row for row in run.rows if row.system == "rag-dense")

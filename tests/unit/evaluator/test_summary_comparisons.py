@@ -57,7 +57,7 @@ def test_rows_in_any_order_give_the_same_bytes(found: Comparisons) -> None:
 
 
 def test_few_dialogues_are_a_caveat_and_many_are_not(found: Comparisons) -> None:
-    assert "No rank intervals: fewer than 20 dialogues: resampling them tests nothing." in found.caveats
+    assert "No rank intervals (fewer than 20 dialogues: resampling them tests nothing)." in found.caveats
     many = compare(a_run(dialogues=24).rows, resamples=2000)
     assert many.caveats == (JUDGES_DIFFER,)
     assert [len(ranking.ranks) for ranking in many.analysis.rankings] == [0, 0, 2, 2]
