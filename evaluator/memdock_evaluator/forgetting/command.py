@@ -6,12 +6,11 @@ from rich.console import Console
 from memdock_evaluator.forgetting.modes import Mode
 from memdock_evaluator.forgetting.settings import ForgettingSettings
 from memdock_evaluator.forgetting.suite import forgetting_suite
+from memdock_evaluator.run.options import model_options, pace_options
 from memdock_evaluator.run.settings import SettingsError
 from memdock_evaluator.suites.ending import carry_out
 from memdock_evaluator.suites.options import (
     DATA_OPTIONS,
-    MODEL_OPTIONS,
-    PATIENCE_OPTIONS,
     SYSTEM_OPTIONS,
     options_of_run,
     out_option,
@@ -19,13 +18,7 @@ from memdock_evaluator.suites.options import (
 )
 
 
-@options_of_run(
-    *SYSTEM_OPTIONS,
-    *DATA_OPTIONS,
-    *("k", "ingest_unit", "keep", "concurrency", "parallel_questions"),
-    *MODEL_OPTIONS,
-    *PATIENCE_OPTIONS,
-)
+@options_of_run(*SYSTEM_OPTIONS, *DATA_OPTIONS, "k", "ingest_unit", "keep")
 @click.command("forgetting")
 @click.option(
     "--by",
@@ -43,9 +36,16 @@ from memdock_evaluator.suites.options import (
     help="Questions of a dialogue whose evidence is forgotten; the others are their neighbours.",
 )
 @click.option(
-    "--seed", type=click.IntRange(min=0), metavar="N", default=0, show_default=True, help="Seed that draws them."
+    "--seed",
+    type=click.IntRange(min=0),
+    metavar="N",
+    default=0,
+    show_default=True,
+    help="Seed that draws them, a sample of dialogues, and the models' seed.",
 )
 @out_option
+@model_options
+@pace_options
 @click.pass_context
 def forgetting(context: click.Context, /, modes: tuple[str, ...], targets: int, **_: object) -> None:
     """Check that what a system was told to forget is gone, and nothing else.

@@ -55,10 +55,20 @@ class Suite:
     targets: list[TargetRow] = field(default_factory=list)
     neighbours: list[NeighbourRow] = field(default_factory=list)
     spaces_not_reset: list[str] = field(default_factory=list)
+    _open: dict[str, Space] = field(default_factory=dict)
 
     async def run(self, selection: Selection) -> None:
         """Every case; raises `RunStoppedError` where it cannot go on."""
         await for_each(self._cases(selection), self._case, limit=self.settings.run.concurrency)
+
+    async def close(self) -> None:
+        """Gives back what is left where the suite was stopped or cancelled in between; raises nothing."""
+        await asyncio.gather(*map(self._give_back, list(self._open.values())))
+
+    async def _give_back(self, space: Space) -> None:
+        if not self.settings.run.keep and not await space.close():
+            self.spaces_not_reset.append(space.space_id)
+        self._open.pop(space.space_id)
 
     async def _cases(self, selection: Selection) -> AsyncIterator[Case]:
         dialogues = selection.dialogues()
@@ -78,14 +88,13 @@ class Suite:
             settings=self.settings.run,
             progress=self.progress,
         )
+        self._open[space.space_id] = space
         try:
             await self._measure(space, case)
         except Fault as fault:
             self.progress.say(f"{space.place}, by {case.mode}: {fault.detail} ({fault.reason})")
             self.targets += [_unmeasured(question, case, fault) for question in drawn(dialogue, self.settings)[0]]
-        finally:
-            if not self.settings.run.keep and not await space.close():
-                self.spaces_not_reset.append(space.space_id)
+        await self._give_back(space)
 
     async def _measure(self, space: Space, case: Case) -> None:
         dialogue, mode = case.dialogue, case.mode
@@ -141,13 +150,15 @@ async def forgetting_suite(settings: ForgettingSettings, console: Console, print
         options = {"modes": settings.modes, "targets": settings.targets, "replies": settings.replies}
         manifest = begin(folder, "forgetting", plan, options, settings.run.command)
         suite = Suite(settings=settings, opened=opened, run_id=manifest.run_id, progress=progress)
-        _expect(progress, suite, selection)
+        await asyncio.to_thread(_expect, progress, suite, selection)
         stopped = ""
         with progress:
             try:
                 await suite.run(selection)
             except RunStoppedError as stop:
                 stopped = str(stop)
+            finally:
+                await suite.close()
         summary = _summary(suite, stopped)
         write_rows(folder, TARGETS, sorted(suite.targets, key=lambda row: row.key))
         write_rows(folder, NEIGHBOURS, sorted(suite.neighbours, key=lambda row: row.key))

@@ -47,7 +47,8 @@ class ModeSummary(TypedDict):
     `by`: what the shares count, "turns" that memories name or, without sources, "words" of the evidence. `residue`:
     of the targets that were retrievable, those that left any sign; `signs` counts them by sign. `revived`: those of
     which a sign came with the late retry. `left_listed` is `None`, and `proof` says so, where nothing lists memories.
-    `claims`: what the answers to Forget said is left, by component: the most items, and whether always verified.
+    `left_words`: the evidence's own words; `left_answers`: questions of whose answer all own words are left. `claims`:
+    what the answers to Forget said is left, by component: the most items, and whether always verified.
     """
 
     n_dialogues: int

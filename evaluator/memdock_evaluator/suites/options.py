@@ -1,6 +1,5 @@
 """The options of the suites: those that `memdock-eval run` has too are its own, with its words and its checks."""
 
-import os
 import sys
 from collections.abc import Callable
 from pathlib import Path
@@ -9,21 +8,23 @@ from typing import TypeAlias
 import click
 from click.core import ParameterSource
 
-from memdock.variables import unknown_variables
-from memdock_evaluator.answer.endpoint import ModelEndpoint, ModelSettings
+from memdock_evaluator.answer.endpoint import ModelSettings
 from memdock_evaluator.dataset.shipped import OWN
-from memdock_evaluator.run.command import run, without_secrets
+from memdock_evaluator.results.manifest import Sample
+from memdock_evaluator.run.command import (
+    answerer_of,
+    judge_of,
+    judges_of,
+    refuse_unknown_variables,
+    run,
+    without_secrets,
+)
 from memdock_evaluator.run.settings import DataSource, RunSettings, SettingsError
 
 Decorator: TypeAlias = Callable[[click.Command], click.Command]
 
 SYSTEM_OPTIONS = ("url", "key", "key_file", "systems")
-DATA_OPTIONS = ("data", "languages", "dialogues", "format_", "zone")
-MODEL_OPTIONS = (
-    *("answer_url", "answer_model", "answer_key", "answer_key_file", "answer_prompt"),
-    *("judge_url", "judge_model", "judge_key", "judge_key_file", "judge_form", "judge_prompt", "rubric", "trial"),
-    *("model_concurrency", "model_timeout", "model_tries"),
-)
+DATA_OPTIONS = ("data", "languages", "dialogues", "sample_dialogues", "format_", "zone")
 PATIENCE_OPTIONS = ("call_timeout", "flush_timeout", "patience")
 
 out_option = click.option(
@@ -47,24 +48,22 @@ def options_of_run(*names: str) -> Decorator:
 
 def settings_of(context: click.Context) -> RunSettings:
     """What the options say that a command shares with `run`; raises `SettingsError` or `click.UsageError`."""
-    _refuse_unknown_variables()
+    refuse_unknown_variables()
     given = context.params
     plain = (
         *("url", "systems", "languages", "dialogues", "zone", "out", "k", "ingest_unit", "seed", "keep", "trial"),
         *("concurrency", "parallel_questions"),
     )
+    asks_models = "answer_url" in given
     settings = RunSettings(
         **{name: given[name] for name in plain if name in given},
+        answerer=answerer_of(context) if asks_models else ModelSettings(),
+        judge=judge_of(context) if asks_models else ModelSettings(),
+        judges=judges_of(context) if asks_models else (),
         key=_secret(context, "key"),
         data=tuple(map(_source, given.get("data", ()))),
         format=given.get("format_"),
-        answerer=ModelSettings(endpoint=_endpoint("answer", context), prompt=str(given.get("answer_prompt") or "")),
-        judge=ModelSettings(
-            endpoint=_endpoint("judge", context),
-            prompt=str(given.get("judge_prompt") or ""),
-            rubric=str(given.get("rubric") or ""),
-            form=given.get("judge_form", "json"),
-        ),
+        sample=_sample(context),
         flush_timeout_s=given["flush_timeout"],
         call_timeout_s=given["call_timeout"],
         patience_s=given["patience"],
@@ -75,6 +74,12 @@ def settings_of(context: click.Context) -> RunSettings:
     return settings
 
 
+def _sample(context: click.Context) -> Sample | None:
+    """Whole dialogues: a question out of its dialogue has no neighbours."""
+    dialogues = context.params.get("sample_dialogues")
+    return None if dialogues is None else Sample(dialogues=dialogues, questions=None, seed=context.params["seed"])
+
+
 def _source(written: str) -> DataSource:
     language, equals, path = written.partition("=")
     declared = bool(equals) and language.isalpha() and len(language) <= 3
@@ -82,26 +87,6 @@ def _source(written: str) -> DataSource:
     if source.path != OWN and not Path(source.path).is_file():
         raise SettingsError(f"--data {written}: there is no file {source.path}")
     return source
-
-
-def _endpoint(purpose: str, context: click.Context) -> ModelEndpoint | None:
-    given = context.params
-    url, model = given.get(f"{purpose}_url", ""), given.get(f"{purpose}_model", "")
-    if not url and not model:
-        return None
-    if not url.startswith(("http://", "https://")):
-        raise SettingsError(f"--{purpose}-url {url!r}: give the endpoint's address, such as https://host/v1")
-    if not model:
-        raise SettingsError(f"--{purpose}-model is missing: name a model of {url}")
-    return ModelEndpoint(
-        purpose=purpose,
-        url=url,
-        model=model,
-        key=_secret(context, f"{purpose}_key"),
-        timeout_s=given["model_timeout"],
-        tries=given["model_tries"],
-        concurrency=given["model_concurrency"],
-    )
 
 
 def _secret(context: click.Context, name: str) -> str:
@@ -118,10 +103,3 @@ def _secret(context: click.Context, name: str) -> str:
 
 def _is_typed(context: click.Context, name: str) -> bool:
     return context.get_parameter_source(name) is ParameterSource.COMMANDLINE
-
-
-def _refuse_unknown_variables() -> None:
-    """Those of `run` are known here too: a shell that is set up for the one must do for the others."""
-    known = {option.envvar for option in run.params if isinstance(option.envvar, str)}
-    if unknown := unknown_variables(os.environ, known):
-        raise click.UsageError(f"there is no setting {unknown[0]}: known are {', '.join(sorted(known))}")

@@ -218,6 +218,19 @@ async def test_the_command_ends_with_what_it_found(tmp_path: Path) -> None:
         assert sentence in " ".join(done.output.split())
 
 
+async def test_a_sample_of_dialogues_and_an_answer_model_are_asked_for_by_flags(tmp_path: Path) -> None:
+    data = write_data(tmp_path / "d.jsonl", **facts())
+    async with served_at(ToySystem(), tmp_path / "toy") as url, serve_models(ModelServer()) as model:
+        words = ["forgetting", "--url", url, "--system", "toy", "--data", data, "--by", "turn", "--sample-dialogues", 1]
+        words += ["--answer-url", model.url, "--answer-model", "m", "--answer-key", "secret-key"]
+        done = await asyncio.to_thread(invoke, *words, "--targets", 3, "--out", tmp_path / "out")
+    assert done.exit_code == 0, done.output
+    found = mode_of(tmp_path, "turn")
+    assert (found["n_dialogues"], found["n_targets"], found["replies"]["n"]) == (1, 3, 3)
+    assert len(model.requests) == 1 + 2 * 3, "a trial, then before and after"
+    assert b"secret-key" not in b"".join(path.read_bytes() for path in (tmp_path / "out").iterdir())
+
+
 @pytest.mark.parametrize(
     ("words", "code", "sentence"),
     [
@@ -242,6 +255,31 @@ def test_a_misspelt_variable_is_refused_and_those_of_a_run_are_known(tmp_path: P
     words = ["forgetting", "--data", "own", "--out", tmp_path / "out"]
     done = invoke(*words, env={"MEMDOCK_EVAL_URI": "x"})
     assert (done.exit_code, "there is no setting MEMDOCK_EVAL_URI" in done.output) == (2, True)
+
+
+async def test_what_is_cancelled_in_between_gives_its_spaces_back(tmp_path: Path) -> None:
+    class Waits(ToySystem):
+        async def retrieve(self, space: str, query: Any) -> Any:
+            asked.set()
+            await answers.wait()
+            return await super().retrieve(space, query)
+
+    asked, answers = asyncio.Event(), asyncio.Event()
+    toy = Waits()
+    suite = asyncio.create_task(forgot(toy, tmp_path, modes=(Mode.TURN,)))
+    await asked.wait()
+    assert any(toy.kept.values())
+    suite.cancel()
+    with pytest.raises(asyncio.CancelledError):
+        await suite
+    assert not any(toy.kept.values())
+
+
+async def test_spaces_are_kept_where_that_is_asked_for(tmp_path: Path) -> None:
+    toy = ToySystem()
+    assert await forgot(toy, tmp_path, modes=(Mode.TURN,), keep=True) == SuiteEnd()
+    assert all(toy.kept.values())
+    assert len(toy.kept) == 2
 
 
 async def test_a_folder_with_results_is_left_alone(tmp_path: Path) -> None:
