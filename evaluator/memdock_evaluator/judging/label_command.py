@@ -7,12 +7,15 @@ from rich.console import Console
 from rich.table import Table
 
 from memdock_evaluator.answer.prompts import bundled, rubric
-from memdock_evaluator.judging.people import LABELS_FILE, PeoplesView, peoples_view
+from memdock_evaluator.judging.people import PeoplesView, peoples_view
 from memdock_evaluator.judging.sheet import SheetError, items, read_sheet, sample, written
 from memdock_evaluator.judging.terminal import print_agreement
+from memdock_evaluator.report.writing import write_report
 from memdock_evaluator.results.folder import Folder, FolderError
+from memdock_evaluator.results.labels import LABELS
 from memdock_evaluator.results.manifest import ManifestError
 from memdock_evaluator.statistics.labels import CorrectedAccuracy
+from memdock_evaluator.summary import write_summary
 from memdock_evaluator.summary.source import RunFiles, RunFilesError, read_run
 from memdock_evaluator.words import counted
 
@@ -70,7 +73,8 @@ def import_command(run_dir: str, sheets: tuple[Path, ...]) -> None:
 
     It holds how far the people agree and, by system and language, the accuracy as they would have judged it, with its
     95 % interval: the judge's on all answers, less its mean error on the labelled ones. Where people are of two halves,
-    the first FILE decides.
+    the first FILE decides. The summary and the report are made anew: a wrong answer that people call right counts as
+    misjudged there.
 
     \b
       memdock-eval label import runs/x anna.csv boris.csv
@@ -84,13 +88,15 @@ def import_command(run_dir: str, sheets: tuple[Path, ...]) -> None:
     of_run = items(run.rows, run.manifest.run_id)
     try:
         view = peoples_view(run.manifest.run_id, of_run, [read_sheet(path, of_run) for path in sheets])
-        Folder(run_dir).write(LABELS_FILE, view.to_json())
+        Folder(run_dir).write(LABELS, view.to_json())
+        write_summary(run_dir)
+        write_report(run_dir)
     except (SheetError, FolderError) as error:
         raise click.ClickException(str(error)) from error
     except OSError as error:
-        raise click.ClickException(f"{run_dir}/{LABELS_FILE}: cannot be written ({error.strerror})") from error
+        raise click.ClickException(f"{run_dir}/{LABELS}: cannot be written ({error.strerror})") from error
     _print(view, Console())
-    click.echo(f"{counted(len(view.items), 'labelled answer')} in {run_dir}/{LABELS_FILE}")
+    click.echo(f"{counted(len(view.items), 'labelled answer')} in {run_dir}/{LABELS}")
 
 
 def _read(run_dir: str) -> RunFiles:

@@ -11,28 +11,10 @@ import orjson
 from memdock_evaluator.answer.judge import is_right
 from memdock_evaluator.judging.agreement import Agreement, agreement
 from memdock_evaluator.judging.sheet import Sheet, SheetError
+from memdock_evaluator.results.labels import SCHEMA_VERSION, Labelled
 from memdock_evaluator.results.rows import Row
 from memdock_evaluator.statistics.agreement import NO_LABEL, binary_kappa
 from memdock_evaluator.statistics.labels import CorrectedAccuracy, corrected_accuracy
-
-LABELS_FILE = "labels.json"
-SCHEMA_VERSION = 1
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Labelled:
-    """An answer that people labelled. `right`: what most of them say; of two halves the first sheet's decides."""
-
-    item: str
-    system: str
-    language: str
-    dialogue_id: str
-    question_id: str
-    repeat: int
-    labels: Mapping[str, int]
-    right: bool
-    tied: bool
-    judge: int
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

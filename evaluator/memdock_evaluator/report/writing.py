@@ -29,7 +29,7 @@ def write_report(
         comparisons = compare(run.rows, families=families, atemporal=atemporal)
     except ValueError as error:
         raise RunFilesError(f"{folder.address}: {error}") from error
-    summary = summarise(run.rows, run.timings, run.manifest)
+    summary = summarise(run.rows, run.timings, run.manifest, labelled_right=run.labelled_right)
     page = render(summary, run.rows, run.manifest, comparisons)
     folder.write(STATISTICS, comparisons.to_json())
     write_tables(folder, summary, comparisons, run.manifest)

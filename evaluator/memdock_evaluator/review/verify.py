@@ -47,7 +47,7 @@ def verify(folder: Folder) -> Verified:
     for system, found in totals(folder, units).items():
         told = run.manifest.totals.get(system)
         _same(f"{MANIFEST}: totals.{system}", told and asdict(told), asdict(found))
-    summary = orjson.loads(to_json(summarise(run.rows, run.timings, run.manifest)))
+    summary = orjson.loads(to_json(summarise(run.rows, run.timings, run.manifest, labelled_right=run.labelled_right)))
     told_summary = folder.read(SUMMARY)
     if told_summary is None:
         raise VerifyError(f"{SUMMARY} is not there: memdock-eval report makes it from the rows")

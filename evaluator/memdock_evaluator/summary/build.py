@@ -1,12 +1,12 @@
 """The summary of a run: the same rows give the same figures in any order."""
 
 from collections import Counter, defaultdict
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from pathlib import Path
 
 import orjson
 
-from memdock_evaluator.attribution import Attributed, attribute
+from memdock_evaluator.attribution import Attributed, RowKey, attribute
 from memdock_evaluator.intervals import percentile
 from memdock_evaluator.results.folder import Folder
 from memdock_evaluator.results.manifest import Manifest
@@ -28,13 +28,22 @@ def write_summary(run_dir: Path | str) -> Summary:
     """
     folder = Folder(str(run_dir))
     run = read_run(folder)
-    summary = summarise(run.rows, run.timings, run.manifest)
+    summary = summarise(run.rows, run.timings, run.manifest, labelled_right=run.labelled_right)
     folder.write(SUMMARY, to_json(summary))
     return summary
 
 
-def summarise(rows: Iterable[Row], timings: Iterable[Timing], manifest: Manifest) -> Summary:
-    """The figures of every system in every language, by every axis, and what must be known beside them."""
+def summarise(
+    rows: Iterable[Row],
+    timings: Iterable[Timing],
+    manifest: Manifest,
+    *,
+    labelled_right: Collection[RowKey] = (),
+) -> Summary:
+    """The figures of every system in every language, by every axis, and what must be known beside them.
+
+    `labelled_right`: keys of the rows whose answer people call right.
+    """
     baselines = {system.name for system in manifest.plan.systems if system.baseline}
     rows_of: defaultdict[str, defaultdict[str, list[Row]]] = defaultdict(lambda: defaultdict(list))
     rows = sorted(rows, key=lambda row: row.key)
@@ -42,7 +51,7 @@ def summarise(rows: Iterable[Row], timings: Iterable[Timing], manifest: Manifest
         rows_of[row.system][row.language].append(row)
     latencies = _latencies(timings)
     wrong: defaultdict[tuple[str, str], list[Attributed]] = defaultdict(list)
-    for each in attribute(rows):
+    for each in attribute(rows, labelled_right=labelled_right):
         wrong[each.row.system, each.row.language].append(each)
     systems = {
         name: SystemSummary(

@@ -4,8 +4,12 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import TypeVar
 
+from pydantic import ValidationError
+
+from memdock_evaluator.attribution import RowKey
 from memdock_evaluator.results.finalise import MANIFEST, OUTCOMES, TIMINGS
 from memdock_evaluator.results.folder import Folder
+from memdock_evaluator.results.labels import LABELS, LabelsFile
 from memdock_evaluator.results.manifest import Manifest
 from memdock_evaluator.results.rows import Row, RowError, Timing
 
@@ -23,6 +27,8 @@ class RunFiles:
     rows: tuple[Row, ...]
     timings: tuple[Timing, ...]
     manifest: Manifest
+    labelled_right: frozenset[RowKey] = frozenset()
+    """Keys of the rows whose answer people call right."""
 
 
 def read_run(folder: Folder) -> RunFiles:
@@ -31,7 +37,25 @@ def read_run(folder: Folder) -> RunFiles:
     rows = _lines(folder, OUTCOMES, Row.from_json)
     if not rows:
         raise RunFilesError(f"{folder.address}/{OUTCOMES} is empty: {_REMEDY}")
-    return RunFiles(rows=rows, timings=_lines(folder, TIMINGS, Timing.from_json), manifest=manifest)
+    return RunFiles(
+        rows=rows,
+        timings=_lines(folder, TIMINGS, Timing.from_json),
+        manifest=manifest,
+        labelled_right=_labelled_right(folder, manifest),
+    )
+
+
+def _labelled_right(folder: Folder, manifest: Manifest) -> frozenset[RowKey]:
+    content = folder.read(LABELS)
+    if content is None:
+        return frozenset()
+    try:
+        labels = LabelsFile.model_validate_json(content)
+    except ValidationError as error:
+        raise RunFilesError(f"{folder.address}/{LABELS} cannot be read: {_LABEL_AGAIN}") from error
+    if labels.run_id != manifest.run_id:
+        raise RunFilesError(f"{folder.address}/{LABELS} is of another run: {_LABEL_AGAIN}")
+    return frozenset(each.key for each in labels.items if each.right)
 
 
 def _lines(folder: Folder, name: str, read: Callable[[bytes], Found]) -> tuple[Found, ...]:
@@ -51,4 +75,5 @@ def _content(folder: Folder, name: str) -> bytes:
     return content
 
 
+_LABEL_AGAIN = "delete it, and import the sheets again (memdock-eval label import)"
 _REMEDY = "finish the run first (memdock-eval run)"

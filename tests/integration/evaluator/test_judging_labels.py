@@ -229,3 +229,30 @@ def test_two_sheets_of_one_name_and_a_folder_without_a_run_are_refused(run: Path
     assert invoke("label", "import", run, "a/anna.csv", "b/anna.csv").exit_code == 2
     assert invoke("label", "import", tmp_path / "none", "anna.csv").exit_code == 1
     assert "cannot be read" in invoke("label", "import", run, tmp_path / "anna.csv").output
+
+
+def test_a_wrong_answer_that_people_call_right_counts_as_misjudged_in_the_summary(run: Path, tmp_path: Path) -> None:
+    sheet, every = export(run, tmp_path / "labels.csv", "--n", 100), of_run(run)
+    people = fill(sheet, tmp_path / "anna.csv", lambda name: "3" if every[name].question_id in ("q0", "q1") else "0")
+    assert invoke("label", "import", run, people).exit_code == 0
+    found = json.loads((run / "summary.json").read_bytes())["systems"]["rag-dense"]["languages"]["en"]
+    assert found["failures"]["where"]["misjudged"] == 10
+    assert found["judge_accuracy"] == 0.5, "the judge's accuracy stays as it is"
+    assert (run / "report.html").exists()
+    before = (run / "summary.json").read_bytes()
+    assert invoke("report", run).exit_code == 0
+    assert (run / "summary.json").read_bytes() == before
+
+
+@pytest.mark.parametrize(
+    ("content", "sentence"),
+    [
+        (b'{"schema_version": 1, "run_id": "other", "items": []}', "labels.json is of another run: delete it"),
+        (b'{"schema_version": 1, "run_id": "x"}', "labels.json cannot be read: delete it"),
+        (b"{", "labels.json cannot be read: delete it"),
+    ],
+)
+def test_labels_that_are_not_this_runs_are_refused(run: Path, content: bytes, sentence: str) -> None:
+    (run / "labels.json").write_bytes(content)
+    result = invoke("report", run)
+    assert (result.exit_code, sentence in result.output) == (1, True), result.output
