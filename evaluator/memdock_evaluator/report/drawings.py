@@ -9,7 +9,7 @@ from memdock_evaluator.baselines import PREFIX
 from memdock_evaluator.statistics.plan import Kind
 from memdock_evaluator.statistics.shape import Difference
 from memdock_evaluator.statistics.slices import OVERALL
-from memdock_evaluator.summary.axes import title
+from memdock_evaluator.summary.axes import title, values_in_order
 from memdock_evaluator.summary.comparisons import Comparisons
 from memdock_evaluator.summary.ranking import display_name, languages_of, systems_in_order
 from memdock_evaluator.summary.shape import Summary
@@ -149,6 +149,8 @@ class FailureBar:
     n: int
     by_text: int
     parts: tuple[tuple[str, int], ...]
+    types: tuple[tuple[str, tuple[int, ...]], ...]
+    """Semantic type -> counts in the order of `FAILURES`; none where the data has no such types."""
 
 
 FAILURES = tuple(failure.value for failure in Failure)
@@ -163,10 +165,15 @@ def _failure_bars(summary: Summary, language: str) -> Iterator[FailureBar]:
     for name, found in systems_in_order(summary, language):
         wrong = found["failures"]
         if wrong["n"]:
+            by_type = wrong["slices"].get("semantic", {})
             yield FailureBar(
                 system=name,
                 language=language,
                 n=wrong["n"],
                 by_text=wrong["by_text"],
                 parts=tuple((place, wrong["where"][place]) for place in FAILURES if place in wrong["where"]),
+                types=tuple(
+                    (value, tuple(by_type[value].get(place, 0) for place in FAILURES))
+                    for value in values_in_order("semantic", by_type)
+                ),
             )

@@ -6,8 +6,11 @@ from typing import Any
 import pytest
 
 from memdock_evaluator.attribution import ORACLE, Failure, attribute
-from memdock_evaluator.dataset import Dialogue, DialogueTurn, Session
+from memdock_evaluator.dataset import Dialogue, DialogueTurn, Question, Session
+from memdock_evaluator.results.parts import Unit
+from memdock_evaluator.results.records import Retrieval
 from memdock_evaluator.results.rows import MemorySource, Outcome, RetrievedMemory, Row
+from memdock_evaluator.run.row_maker import RowMaker
 from memdock_evaluator.summary import summarise
 from memdock_evaluator.text_sources import TextSources
 from support.synthetic_rows import a_row, a_run
@@ -126,3 +129,36 @@ def a_dialogue() -> Dialogue:
 )
 def test_a_memory_without_sources_is_traced_by_its_words(memory: str, turns: list[str]) -> None:
     assert [turn for _, turn in TextSources(a_dialogue()).of(memory)] == turns
+
+
+def rows_of(**changes: Any) -> list[Row]:
+    """The rows that a run makes of one question about s1-t0, answered by one memory."""
+    question = Question(
+        question_id="q0",
+        text="Where do I live?",
+        references=("In Kazan",),
+        evidence_sessions=("s1",),
+        evidence_turns=("s1-t0",),
+    )
+    memory = RetrievedMemory(rank=1, kind="fact", text="The user moved to Kazan in March", score=None, time=None)
+    maker = RowMaker(
+        unit=Unit(system="mem", language="en", dialogue_id="0"),
+        k=10,
+        scores_retrieval=False,
+        keeps_memories=True,
+        **{"guesses_sources": True, **changes},
+    )
+    retrieval = Retrieval(question_id="q0", repeat=0, memories=(memory,))
+    dialogue = replace(a_dialogue(), questions=(question,))
+    return list(maker.rows(dialogue, {retrieval.key: retrieval}, {}, {}, turns_without_memory={"s1-t0", "s2-t1"}))
+
+
+def test_a_row_keeps_what_the_places_are_told_by() -> None:
+    (row,) = rows_of()
+    assert (row.sessions, row.recall_sessions, row.recall_text) == (2, None, 1.0)
+    assert row.unstored_evidence == ("s1-t0",)
+
+
+def test_text_is_asked_only_where_a_system_does_not_name_its_sources() -> None:
+    (row,) = rows_of(guesses_sources=False)
+    assert row.recall_text is None
