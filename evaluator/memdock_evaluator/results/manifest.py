@@ -204,6 +204,42 @@ class SystemTotals:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class Price:
+    """Of a million tokens."""
+
+    input: float
+    output: float
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CostLine:
+    """Tokens of one model. `purpose`: "answer", "judge", or "memory: " and the system's own word. `money`: `None` where
+    the price table does not know the model.
+    """
+
+    system: str
+    purpose: str
+    model: str
+    input_tokens: int
+    output_tokens: int
+    money: float | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Cost:
+    """The bill of a run by list prices of a `date`. `money` adds up the lines that have any; `unpriced` models have
+    none. `prices` are those that were used.
+    """
+
+    date: str
+    currency: str
+    prices: Mapping[str, Price]
+    lines: tuple[CostLine, ...]
+    money: float
+    unpriced: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Manifest:
     """The whole file. `finished` is `None` while anything is left to do; `totals` are by system."""
 
@@ -218,6 +254,7 @@ class Manifest:
     versions: Mapping[str, str]
     plan: Plan
     totals: Mapping[str, SystemTotals] = field(default_factory=dict)
+    cost: Cost | None = None
 
     def to_json(self) -> bytes:
         """The file's bytes, indented, keys sorted."""

@@ -8,6 +8,8 @@ from typing import Any
 
 import orjson
 
+from memdock_evaluator.cost.bill import bill
+from memdock_evaluator.cost.prices import Prices
 from memdock_evaluator.results.finalise import MANIFEST, OUTCOMES, TIMINGS, outcome_lines, timing_lines, totals
 from memdock_evaluator.results.folder import Folder
 from memdock_evaluator.results.manifest import Manifest
@@ -47,6 +49,10 @@ def verify(folder: Folder) -> Verified:
     for system, found in totals(folder, units).items():
         told = run.manifest.totals.get(system)
         _same(f"{MANIFEST}: totals.{system}", told and asdict(told), asdict(found))
+    if (cost := run.manifest.cost) is not None:
+        prices = Prices(date=cost.date, currency=cost.currency, models=cost.prices)
+        made = bill(run.manifest.plan, run.manifest.totals, run.rows, prices)
+        _same(f"{MANIFEST}: cost", asdict(cost), asdict(made))
     summary = orjson.loads(to_json(summarise(run.rows, run.timings, run.manifest, labelled_right=run.labelled_right)))
     told_summary = folder.read(SUMMARY)
     if told_summary is None:

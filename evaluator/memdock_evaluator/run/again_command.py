@@ -7,8 +7,8 @@ import click
 
 from memdock_evaluator.answer.endpoint import ModelSettings
 from memdock_evaluator.results.records import ANSWER, RETRIEVE
-from memdock_evaluator.run.command import answerer_of, begin_run, judge_of, judges_of, without_secrets
-from memdock_evaluator.run.options import call_options, judge_options, model_options, question_options
+from memdock_evaluator.run.command import answerer_of, begin_run, judge_of, judges_of, prices_of, without_secrets
+from memdock_evaluator.run.options import call_options, cost_options, judge_options, model_options, question_options
 from memdock_evaluator.run.settings import Reuse, RunSettings
 
 
@@ -25,6 +25,7 @@ def _out(command: Any) -> Any:
 )
 @question_options
 @call_options
+@cost_options
 @click.pass_context
 def reanswer(context: click.Context, /, source: str, **_: Any) -> None:
     """Answer and judge the questions of RUN again, over the memories that it retrieved.
@@ -47,6 +48,7 @@ def reanswer(context: click.Context, /, source: str, **_: Any) -> None:
 @judge_options
 @question_options
 @call_options
+@cost_options
 @click.pass_context
 def rejudge(context: click.Context, /, source: str, only_unscored: bool, **_: Any) -> None:
     """Judge the answers of RUN again, with another judge or rubric.
@@ -70,6 +72,8 @@ def _settings(context: click.Context, reuse: Reuse, answerer: ModelSettings) -> 
         seed=given.get("seed", 0),
         answerer=answerer,
         judge=judge_of(context),
+        prices=prices_of(context),
+        budget=given["budget"],
         judges=judges_of(context),
         trial=given.get("trial", True),
         concurrency=given["concurrency"],

@@ -13,6 +13,8 @@ from rich.console import Console
 from memdock.variables import unknown_variables
 from memdock_evaluator.answer.endpoint import ModelEndpoint, ModelSettings, NamedJudge
 from memdock_evaluator.answer.prompts import PromptError
+from memdock_evaluator.cost.bill import told
+from memdock_evaluator.cost.prices import PriceError, Prices, read_prices
 from memdock_evaluator.dataset import DatasetError
 from memdock_evaluator.dataset.shipped import OWN
 from memdock_evaluator.faults import RunStoppedError
@@ -22,7 +24,14 @@ from memdock_evaluator.results.folder import FolderError
 from memdock_evaluator.results.manifest import ManifestError, Sample, SystemTotals
 from memdock_evaluator.results.parts import PartError
 from memdock_evaluator.run.evaluation import RunEnd, evaluate
-from memdock_evaluator.run.options import choice_options, how_options, model_options, pace_options, what_options
+from memdock_evaluator.run.options import (
+    choice_options,
+    cost_options,
+    how_options,
+    model_options,
+    pace_options,
+    what_options,
+)
 from memdock_evaluator.run.paper_profile import like_the_paper
 from memdock_evaluator.run.settings import DataSource, RunSettings, SettingsError
 from memdock_evaluator.summary import print_summary, write_summary
@@ -30,6 +39,12 @@ from memdock_evaluator.words import counted
 
 _SECRETS = ("--key", "--answer-key", "--judge-key")
 _AGAIN = "the same command goes on from here"
+
+
+class _BudgetSpent(click.ClickException):
+    """The budget is spent; what was paid for is kept."""
+
+    exit_code = 4
 
 
 class _TurnsFailed(click.ClickException):
@@ -44,6 +59,7 @@ class _TurnsFailed(click.ClickException):
 @model_options
 @pace_options
 @choice_options
+@cost_options
 @click.pass_context
 def run(context: click.Context, /, **given: Any) -> None:
     """Evaluate memory systems on conversations, and write DIR.
@@ -68,7 +84,7 @@ def run(context: click.Context, /, **given: Any) -> None:
       memdock-eval run --baseline oracle --baseline refusal --data own --language ru --out runs/bounds
 
     Exit code 0: complete; 1: incomplete or failed, the message says why; 2: the command line is wrong; 3: complete but
-    for turns that a system failed to store.
+    for turns that a system failed to store; 4: the budget is spent.
     """
     begin_run(lambda: _settings(context, given))
 
@@ -90,7 +106,7 @@ def carry_out(settings: RunSettings) -> None:
     """Runs it, writes and prints its figures; an error as click shows it, and `KeyboardInterrupt` by a signal."""
     try:
         end = run_until_told(evaluate(settings, Console(stderr=True)))
-    except (SettingsError, PromptError, ManifestError) as error:
+    except (SettingsError, PromptError, ManifestError, PriceError) as error:
         raise click.UsageError(str(error)) from error
     except (DatasetError, FolderError, PartError, RunStoppedError) as error:
         raise click.ClickException(str(error)) from error
@@ -122,6 +138,10 @@ def _tell(end: RunEnd, out: str) -> None:
         if differs := end.manifest.plan.differs:
             click.echo(f"not as in the paper: {', '.join(each.field for each in differs)} (manifest.json says how)")
         click.echo(f"{counted(end.expected, 'row')}; open {out}/report.html")
+    for line in told(end.manifest.cost) if end.manifest.cost else ():
+        click.echo(line)
+    if end.budget_spent:
+        raise _BudgetSpent(f"{end.stopped}; the same command with a higher --budget goes on from here")
     if end.only_lacks_turns:
         choice = "the same command sends them again, --allow-failed-turns PERCENT takes the run as it is"
         raise _TurnsFailed(f"{_failed_turns(end)}; {choice}")
@@ -171,6 +191,8 @@ def _settings(context: click.Context, given: dict[str, Any]) -> RunSettings:
         data=tuple(map(_source, given["data"])),
         format=given["format_"],
         stop_after=given["stop_after"] or "",
+        prices=prices_of(context),
+        budget=given["budget"],
         sample=_sample(given),
         shard=given["shard"],
         answerer=answerer_of(context),
@@ -184,6 +206,14 @@ def _settings(context: click.Context, given: dict[str, Any]) -> RunSettings:
         command=without_secrets(("memdock-eval", *sys.argv[1:])),
     )
     return like_the_paper(settings) if settings.profile else settings
+
+
+def prices_of(context: click.Context) -> Prices:
+    """The price table of `--prices`, or the shipped one; raises `SettingsError`."""
+    try:
+        return read_prices(context.params["prices"])
+    except PriceError as error:
+        raise SettingsError(str(error)) from error
 
 
 def answerer_of(context: click.Context) -> ModelSettings:

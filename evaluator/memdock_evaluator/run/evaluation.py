@@ -7,6 +7,10 @@ from typing import Any
 
 from rich.console import Console
 
+from memdock_evaluator.cost.bill import bill
+from memdock_evaluator.cost.budget import BudgetSpentError
+from memdock_evaluator.cost.prices import Prices, read_prices
+from memdock_evaluator.cost.spending import budget_of, check_prices
 from memdock_evaluator.faults import RunStoppedError
 from memdock_evaluator.results.finalise import MANIFEST, totals, write_outcomes, write_timings
 from memdock_evaluator.results.folder import Folder
@@ -39,6 +43,7 @@ class RunEnd:
     lacking: tuple[str, ...] = ()
     stopped: str = ""
     stopped_after: str = ""
+    budget_spent: bool = False
 
     @property
     def expected(self) -> int:
@@ -89,6 +94,8 @@ async def evaluate(settings: RunSettings, console: Console) -> RunEnd:
         plan = plan_of(settings, survey.facts, tools)
         if recorded is not None:
             recorded.check_judges(plan)
+        if settings.budget is not None:
+            check_prices(plan, settings.prices or read_prices())
         found = earlier(folder, plan)
         if found is not None:
             progress.say(f"going on with the run in {folder.address}")
@@ -106,13 +113,17 @@ async def evaluate(settings: RunSettings, console: Console) -> RunEnd:
         )
         if recorded is not None:
             recorded.copy_into(folder, loop.expected)
-        stopped = ""
+        prices = settings.prices or read_prices()
+        if settings.budget is not None:
+            tools = replace(tools, budget=budget_of(settings.budget, prices, plan, folder, loop.expected))
+            loop = replace(loop, tools=tools)
+        stopped, spent = "", False
         with progress:
             try:
                 await loop.run(selection)
             except RunStoppedError as stop:
-                stopped = str(stop)
-        return _end(loop, manifest, stopped or _failed(loop))
+                stopped, spent = str(stop), isinstance(stop, BudgetSpentError)
+        return replace(_end(loop, manifest, stopped or _failed(loop), prices), budget_spent=spent)
 
 
 def _failed(loop: Loop) -> str:
@@ -131,13 +142,15 @@ def _failed(loop: Loop) -> str:
     return ""
 
 
-def _end(loop: Loop, manifest: Manifest, stopped: str) -> RunEnd:
+def _end(loop: Loop, manifest: Manifest, stopped: str, prices: Prices) -> RunEnd:
     folder, expected = loop.folder, loop.expected
     has_rows = all(Parts(folder, unit).newest(ROWS) for unit in expected)
     if has_rows:
         write_outcomes(folder, expected)
         write_timings(folder, expected)
-    manifest = replace(manifest, totals=totals(folder, expected))
+    found = totals(folder, expected)
+    rows = (row for unit in expected for row in Parts(folder, unit).newest(ROWS))
+    manifest = replace(manifest, totals=found, cost=bill(manifest.plan, found, rows, prices))
     allowed = loop.settings.allowed_failed_turns
     lacking = {
         unit.system

@@ -138,8 +138,8 @@ class Loop:
             parts=parts,
             retriever=self._retriever(parts),
             answering=Answering(
-                answerer=self.tools.refusing if refuses else self.tools.answerer,
-                judge=self.tools.judge,
+                answerer=self.tools.refusing if refuses else self.tools.paying_answerer,
+                judge=self.tools.paying_judge,
                 parts=parts,
                 progress=self.progress,
                 limit=self.settings.parallel_questions,

@@ -4,9 +4,11 @@ from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
 
+from memdock_evaluator.cost.bill import bill
+from memdock_evaluator.cost.prices import Prices
 from memdock_evaluator.results.finalise import MANIFEST, totals, write_outcomes, write_timings
 from memdock_evaluator.results.folder import Folder
-from memdock_evaluator.results.manifest import DataCounts, Manifest, Plan, differences
+from memdock_evaluator.results.manifest import DataCounts, Manifest, Plan, Price, differences
 from memdock_evaluator.results.parts import Parts, Unit
 from memdock_evaluator.results.rows import Row
 from memdock_evaluator.run.beginning import held, new_id
@@ -49,6 +51,10 @@ def merge(out: Folder, folders: Sequence[Folder], command: tuple[str, ...]) -> M
         write_outcomes(out, expected)
         write_timings(out, expected)
         manifest = replace(_manifest(pieces, command), totals=totals(out, expected))
+        if (cost := manifest.cost) is not None:
+            prices = Prices(date=cost.date, currency=cost.currency, models=_prices(pieces))
+            rows = [row for piece in pieces for row in piece.rows]
+            manifest = replace(manifest, cost=bill(manifest.plan, manifest.totals, rows, prices))
         out.write(MANIFEST, manifest.to_json())
     return manifest
 
@@ -114,6 +120,13 @@ def _manifest(pieces: Sequence[_Piece], command: tuple[str, ...]) -> Manifest:
         merged=tuple(manifest.run_id for manifest in manifests),
         plan=replace(manifests[0].plan, data=whole),
     )
+
+
+def _prices(pieces: Sequence[_Piece]) -> dict[str, Price]:
+    """Those that the shards used."""
+    return {
+        name: price for piece in pieces if piece.manifest.cost for name, price in piece.manifest.cost.prices.items()
+    }
 
 
 def _added(languages: Sequence[Mapping[str, DataCounts]]) -> dict[str, DataCounts]:

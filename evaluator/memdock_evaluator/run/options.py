@@ -344,3 +344,18 @@ choice_options = _grouped(
         "the N.",
     ),
 )
+
+cost_options = _grouped(
+    click.option(
+        "--prices",
+        type=_FILE,
+        help="Your price table (YAML) in place of the shipped one; its date and currency go along.",
+    ),
+    click.option(
+        "--budget",
+        type=Number(min=0, min_open=True),
+        metavar="MONEY",
+        help="What answerer and judge may cost, in the price table's currency. Once it is spent no call begins, and "
+        "the run ends with exit code 4; the same command with a higher budget goes on.",
+    ),
+)

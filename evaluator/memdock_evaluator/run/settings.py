@@ -4,6 +4,7 @@ import re
 from dataclasses import dataclass, field
 
 from memdock_evaluator.answer.endpoint import ModelSettings, NamedJudge
+from memdock_evaluator.cost.prices import Prices
 from memdock_evaluator.results.manifest import Sample
 from memdock_evaluator.run.choice import Shard
 
@@ -61,8 +62,9 @@ class RunSettings:
     `allowed_failed_turns` is the share of a dialogue's turns that a system may fail at and the dialogue still be done.
     `trial`: the models are asked a small question before anything is stored. `patience_s` is how long a call into a
     system is tried again while the infrastructure fails. `stop_after`: "ingest", "retrieve" or "answer", the last
-    stage to be run; "": all are. `reuse`: what an earlier run did is taken over, and no system is asked. `command` is
-    what the manifest quotes, without secrets.
+    stage to be run; "": all are. `reuse`: what an earlier run did is taken over, and no system is asked. `prices`: the
+    table, `None` for the shipped one. `budget`: money, in its currency, that models may cost. `command` is what the
+    manifest quotes, without secrets.
     """
 
     data: tuple[DataSource, ...]
@@ -97,4 +99,6 @@ class RunSettings:
     stop_after: str = ""
     profile: str = ""
     reuse: Reuse | None = None
+    prices: Prices | None = None
+    budget: float | None = None
     command: tuple[str, ...] = ()

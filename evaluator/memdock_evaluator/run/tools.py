@@ -14,6 +14,7 @@ from memdock_evaluator.answer.judge import Judge
 from memdock_evaluator.answer.offline import RefusingAnswerer
 from memdock_evaluator.answer.opening import open_answerer, open_judge, refusals
 from memdock_evaluator.baselines import BASELINES, Baseline
+from memdock_evaluator.cost.budget import Budget, BudgetedAnswerer, BudgetedJudge
 from memdock_evaluator.faults import RunStoppedError
 from memdock_evaluator.judging.configured import check_served
 from memdock_evaluator.judging.panel import Panel, open_members
@@ -38,6 +39,27 @@ class Tools:
     judge: Judge
     recorded: RecordedRun | None = None
     """The run that memories are taken from; there are no `systems` then."""
+    budget: Budget | None = None
+
+    @property
+    def paying_answerer(self) -> Answerer:
+        """The answerer, within the budget where there is one."""
+        if self.budget is None:
+            return self.answerer
+        return BudgetedAnswerer(answerer=self.answerer, budget=self.budget)
+
+    @property
+    def paying_judge(self) -> Judge:
+        """The judge, within the budget where there is one."""
+        if self.budget is None:
+            return self.judge
+        judges = self.judge.each_facts if isinstance(self.judge, Panel) else {}
+        return BudgetedJudge(
+            inner=self.judge,
+            primaries={language: each.model.model for each in judges.values() for language in each.primary_for},
+            further={name: each.model.model for name, each in judges.items()},
+            budget=self.budget,
+        )
 
 
 async def open_tools(

@@ -1,0 +1,107 @@
+"""The bill of a run, and a budget that stops it cleanly and is raised later."""
+
+from asyncio import to_thread
+from dataclasses import replace
+from pathlib import Path
+
+import orjson
+import pytest
+from click.testing import CliRunner
+
+from memdock_evaluator.answer.endpoint import ModelEndpoint, ModelSettings
+from memdock_evaluator.cli import main
+from memdock_evaluator.cost.prices import PriceError, Prices
+from memdock_evaluator.results.folder import Folder
+from memdock_evaluator.results.manifest import Price
+from memdock_evaluator.review.verify import VerifyError, verify
+from memdock_evaluator.summary import write_summary
+from support.evaluation import ran, rows, served_url, settings, write_data
+from support.model_server import ModelServer, serve_models
+from support.toys import ToySystem
+
+DEAR = Prices(
+    date="2025-01-01",
+    currency="EUR",
+    models={"a": Price(input=1_000_000, output=0), "j": Price(input=0, output=1_000_000)},
+)
+"""A coin a token."""
+
+
+def model(server: ModelServer, purpose: str, name: str) -> ModelSettings:
+    return ModelSettings(endpoint=ModelEndpoint(purpose=purpose, url=server.url, model=name, tries=1))
+
+
+def verdict_or_answer(body: object) -> str:
+    return '{"verdict": 2}' if "'model': 'j'" in str(body) else "Perm"
+
+
+async def test_the_manifest_has_the_bill(tmp_path: Path) -> None:
+    data, out = write_data(tmp_path / "d.jsonl"), tmp_path / "run"
+    async with served_url(ToySystem(), tmp_path / "toy") as url, serve_models(ModelServer()) as server:
+        server.chat = verdict_or_answer
+        run = settings(data, out, url=url, systems=("toy",), prices=DEAR)
+        end, _ = await ran(replace(run, answerer=model(server, "answer", "a"), judge=model(server, "judge", "j")))
+    cost = end.manifest.cost
+    assert cost is not None
+    paid = {line.purpose: line.money for line in cost.lines if line.money is not None}
+    assert paid == {
+        "answer": sum(row.answer_input_tokens for row in rows(out)),
+        "judge": sum(row.judge_output_tokens for row in rows(out)),
+    }
+    assert cost.money == sum(paid.values()) > 0
+    told_inside = {usage.model for usage in end.manifest.totals["toy"].usage}
+    assert set(cost.unpriced) == told_inside, "the system's own models are not in the table"
+    write_summary(out)
+    verify(Folder(str(out)))
+    manifest = orjson.loads((out / "manifest.json").read_bytes())
+    manifest["cost"]["money"] += 1
+    (out / "manifest.json").write_bytes(orjson.dumps(manifest))
+    with pytest.raises(VerifyError, match=r"manifest\.json: cost\.money is "):
+        verify(Folder(str(out)))
+
+
+async def test_a_budget_stops_the_run_and_a_higher_one_goes_on(tmp_path: Path) -> None:
+    data, out = write_data(tmp_path / "d.jsonl"), tmp_path / "run"
+    async with serve_models(ModelServer(chat=verdict_or_answer)) as server:
+        run = settings(data, out, baselines=("oracle",), prices=DEAR, concurrency=1, parallel_questions=1)
+        run = replace(run, answerer=model(server, "answer", "a"), judge=model(server, "judge", "j"))
+        whole, _ = await ran(replace(run, out=str(tmp_path / "whole")))
+        assert whole.manifest.cost is not None
+        price, asked = whole.manifest.cost.money, len(server.requests)
+        end, _ = await ran(replace(run, budget=price / 3))
+        assert end.budget_spent
+        assert f"the budget of {price / 3:g} EUR is spent (" in end.stopped
+        first = len(server.requests) - asked
+        assert 0 < first < 16
+        still, _ = await ran(replace(run, budget=price / 3))
+        assert still.budget_spent
+        assert len(server.requests) - asked == first, "what earlier attempts paid counts"
+        end, _ = await ran(replace(run, budget=price + 1))
+        assert (end.complete, end.budget_spent) == (True, False)
+        assert len(server.requests) - asked == 16, "nothing is paid twice"
+    assert (out / "outcomes.jsonl").read_bytes() == (tmp_path / "whole/outcomes.jsonl").read_bytes()
+
+
+async def test_a_budget_needs_every_price(tmp_path: Path) -> None:
+    data = write_data(tmp_path / "d.jsonl")
+    async with serve_models(ModelServer()) as server:
+        run = settings(data, tmp_path / "run", baselines=("oracle",), prices=DEAR, budget=1.0)
+        with pytest.raises(PriceError, match="a budget needs the price of every model: unheard-of has none"):
+            await ran(replace(run, answerer=model(server, "answer", "unheard-of")))
+        assert not server.requests
+    assert not (tmp_path / "run").exists()
+
+
+async def test_the_command_ends_with_4_and_refuses_a_wrong_table(tmp_path: Path) -> None:
+    data, table = write_data(tmp_path / "d.jsonl"), tmp_path / "p.yaml"
+    table.write_text("date: 2025-01-01\ncurrency: EUR\nmodels: {a: {input: 1000000, output: 1}}\n")
+    words = ["--data", data, "--out", tmp_path / "run", "--baseline", "oracle", "--no-trial", "--prices", table]
+    async with serve_models(ModelServer()) as server:
+        given = ["run", *words, "--answer-url", server.url, "--answer-model", "a", "--budget", 1]
+        said = await to_thread(CliRunner().invoke, main, [str(word) for word in given])
+    assert said.exit_code == 4, said.output
+    assert "the same command with a higher --budget goes on from here" in said.output
+    table.write_text("date: 2025-01-01\n")
+    refused = CliRunner().invoke(main, ["run", *(str(word) for word in words)])
+    assert refused.exit_code == 2
+    assert "p.yaml: currency: Field required" in refused.output
