@@ -3,6 +3,7 @@
 from pathlib import Path
 
 import click
+from rich.box import SIMPLE_HEAD
 from rich.console import Console
 from rich.table import Table
 
@@ -16,6 +17,7 @@ from memdock_evaluator.results.labels import LABELS
 from memdock_evaluator.results.manifest import ManifestError
 from memdock_evaluator.statistics.labels import CorrectedAccuracy
 from memdock_evaluator.summary import write_summary
+from memdock_evaluator.summary.ranking import display_name
 from memdock_evaluator.summary.source import RunFiles, RunFilesError, read_run
 from memdock_evaluator.words import counted
 
@@ -107,12 +109,14 @@ def _read(run_dir: str) -> RunFiles:
 
 
 def _print(view: PeoplesView, console: Console) -> None:
-    table = Table("system", "language")
-    for heading in ("judged", "corrected", "95 %", "labelled", "too kind", "too strict"):
-        table.add_column(heading, justify="right")
+    table = Table(box=SIMPLE_HEAD, padding=(0, 1, 0, 0), show_edge=False)
+    table.add_column("system", overflow="fold")
+    table.add_column("")
+    for heading in ("judged", "corrected", "95 %", "labels", "too kind", "too strict"):
+        table.add_column(heading, justify="right", no_wrap=True)
     for system, languages in view.corrected.items():
         for language, found in languages.items():
-            table.add_row(system, language, *_cells(found))
+            table.add_row(display_name(system), language, *_cells(found))
     console.print(table)
     kappa = "not defined" if view.judge_kappa is None else f"{view.judge_kappa:.3f}"
     console.print(f"Judge and people: kappa of right and wrong {kappa}", highlight=False, soft_wrap=True)
@@ -126,7 +130,7 @@ def _print(view: PeoplesView, console: Console) -> None:
 def _cells(found: CorrectedAccuracy | None) -> tuple[str, ...]:
     if found is None:
         return ("-", "-", "-", "0", "-", "-")
-    interval = "-" if found.low is None or found.high is None else f"{found.low:.1%} to {found.high:.1%}"
+    interval = "-" if found.low is None or found.high is None else f"{100 * found.low:.1f} to {100 * found.high:.1f}"
     return (
         f"{found.judged:.1%}",
         f"{found.accuracy:.1%}",

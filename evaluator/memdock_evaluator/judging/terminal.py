@@ -22,7 +22,7 @@ def print_audit(audit: Audit, console: Console) -> None:
             )
             continue
         _print_figures(judge.figures, console)
-        for language, figures in judge.languages.items():
+        for language, figures in judge.languages.items() if len(judge.languages) > 1 else ():
             console.print(f"{language}: {_sentence(figures)}", highlight=False, soft_wrap=True)
     print_agreement(audit.agreement, console)
 
