@@ -11,7 +11,7 @@ from memdock.errors import error
 from memdock.types import Feature, Limits, TurnError, TurnState
 from memdock_evaluator.answer.endpoint import ModelEndpoint, ModelSettings
 from memdock_evaluator.faults import RunStoppedError, turn_failed_by_infrastructure
-from memdock_evaluator.results.rows import Outcome
+from memdock_evaluator.results.rows import Outcome, Row
 from memdock_evaluator.run.settings import SettingsError
 from support.evaluation import ran, row_of, rows, served_url, session, settings, write_data
 from support.model_server import ModelServer, serve_models
@@ -91,12 +91,15 @@ async def test_a_failed_turn_is_sent_once_more(tmp_path: Path) -> None:
 
 async def test_turns_that_are_not_worth_keeping_are_told_apart(tmp_path: Path) -> None:
     toy = ToySystem()
-    toy.empty = {"s1-t1", "s2-t1"}
+    toy.empty = {"s1-t1", "s2-t0"}
     data = write_data(tmp_path / "d.jsonl", dialogues=("0",))
     async with served_url(toy, tmp_path / "toy") as url:
         end, _ = await ran(settings(data, tmp_path / "run", url=url, systems=("toy",)))
     ingest = end.manifest.totals["toy"].ingest
     assert (ingest.searchable, ingest.no_memory, ingest.failed) == (6, 2, 0)
+    rows = [Row.from_json(line) for line in (tmp_path / "run/outcomes.jsonl").read_bytes().splitlines()]
+    assert any(row.unstored_evidence for row in rows)
+    assert all(set(row.unstored_evidence) == set(row.evidence_turns) & toy.empty for row in rows)
 
 
 async def test_a_turn_that_failed_for_want_of_a_provider_is_no_fault_of_the_memory(tmp_path: Path) -> None:
