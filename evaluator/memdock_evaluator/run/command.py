@@ -224,6 +224,7 @@ def answerer_of(context: click.Context) -> ModelSettings:
 def judge_of(context: click.Context) -> ModelSettings:
     """The judge of the `--judge-...` options; raises `SettingsError`."""
     given = context.params
+    _refuse_both(given)
     return ModelSettings(
         endpoint=_endpoint("judge", context),
         prompt=str(given["judge_prompt"] or ""),
@@ -234,13 +235,17 @@ def judge_of(context: click.Context) -> ModelSettings:
     )
 
 
+def _refuse_both(given: dict[str, Any]) -> None:
+    if given["judges"] is not None and (given["judge_url"] or given["judge_model"]):
+        raise SettingsError("give --judges, or --judge-url and --judge-model (or their variables), not both")
+
+
 def judges_of(context: click.Context) -> tuple[NamedJudge, ...]:
     """The judges of the `--judges` file, none without it; raises `SettingsError`."""
     given = context.params
     if given["judges"] is None:
         return ()
-    if given["judge_url"] or given["judge_model"]:
-        raise SettingsError("give --judges or --judge-url and --judge-model (or their variables), not both")
+    _refuse_both(given)
     from memdock_evaluator.judging.configured import read_judges
 
     limits = {"timeout_s": given["model_timeout"], "tries": given["model_tries"]}

@@ -162,6 +162,15 @@ def test_the_agreement_of_a_runs_judges_is_computed_from_its_rows(tmp_path: Path
     assert "first and third: kappa of right and wrong 0.000" in invoke("judge", "agreement", out).stdout
 
 
+@pytest.mark.parametrize("command", [("judge", "audit"), ("run", "--data", "own", "--out", "none")])
+def test_one_judge_and_a_file_of_them_exclude_each_other(
+    tmp_path: Path, server: ModelServer, command: tuple[str, ...]
+) -> None:
+    file = judges_file(tmp_path, server, "name: a, model: a")
+    result = invoke(*command, "--judges", file, "--judge-model", "m")
+    assert (result.exit_code, "give --judges, or --judge-url and --judge-model" in result.output) == (2, True)
+
+
 def test_a_run_of_one_judge_has_no_agreement(tmp_path: Path) -> None:
     data, out = write_data(tmp_path / "d.jsonl", dialogues=("0",)), tmp_path / "run"
     assert invoke("run", "--data", data, "--out", out, "--baseline", "oracle").exit_code == 0
