@@ -42,8 +42,8 @@ bench: .venv/.dev ## measure, as ratios within one run
 wheels: .venv/.dev ## build every distribution into dist/
 	for dist in $(DISTS); do $(BIN)/python -m build --no-isolation --wheel --outdir dist $$dist || exit 1; done
 
-clean: ## remove what was made, the environment too
-	rm -rf .venv .venv-sentence dist runs .mypy_cache .ruff_cache .pytest_cache .hypothesis
+clean: ## remove what was made, the environment too; runs of your own stay
+	rm -rf .venv .venv-sentence .memdock dist runs/demo .mypy_cache .ruff_cache .pytest_cache .hypothesis
 
 .venv/bin/python:
 	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info[:2] != (3, 11))' || \
