@@ -55,7 +55,7 @@ class Suite:
     targets: list[TargetRow] = field(default_factory=list)
     neighbours: list[NeighbourRow] = field(default_factory=list)
     spaces_not_reset: list[str] = field(default_factory=list)
-    _open: dict[str, Space] = field(default_factory=dict)
+    _open: list[Space] = field(default_factory=list)
 
     async def run(self, selection: Selection) -> None:
         """Every case; raises `RunStoppedError` where it cannot go on."""
@@ -63,12 +63,12 @@ class Suite:
 
     async def close(self) -> None:
         """Gives back what is left where the suite was stopped or cancelled in between; raises nothing."""
-        await asyncio.gather(*map(self._give_back, list(self._open.values())))
+        await asyncio.gather(*map(self._give_back, tuple(self._open)))
 
     async def _give_back(self, space: Space) -> None:
         if not self.settings.run.keep and not await space.close():
-            self.spaces_not_reset.append(space.space_id)
-        self._open.pop(space.space_id)
+            self.spaces_not_reset.append(f"{space.system.name}/{space.space_id}")
+        self._open.remove(space)
 
     async def _cases(self, selection: Selection) -> AsyncIterator[Case]:
         dialogues = selection.dialogues()
@@ -88,7 +88,7 @@ class Suite:
             settings=self.settings.run,
             progress=self.progress,
         )
-        self._open[space.space_id] = space
+        self._open.append(space)
         try:
             await self._measure(space, case)
         except Fault as fault:

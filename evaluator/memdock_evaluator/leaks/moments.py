@@ -86,8 +86,9 @@ class SystemUnderTest:
             await self._moment(Moment.RESET, pair, self._space, partial(self._reset, self._space(pair.first)))
 
     async def close(self) -> list[str]:
-        """Resets every space; those for which that failed, by name. Raises nothing."""
-        return [space_id for space_id in sorted(self.spaces) if not await self._closed(space_id)]
+        """Resets every space; those for which that failed, as system/space. Raises nothing."""
+        left = [space_id for space_id in sorted(self.spaces) if not await self._closed(space_id)]
+        return [f"{self.system.name}/{space_id}" for space_id in left]
 
     @property
     def can_forget(self) -> bool:

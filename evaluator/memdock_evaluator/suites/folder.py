@@ -24,8 +24,8 @@ _DISTS = ("memdock", "memdock-evaluator")
 class SuiteManifest:
     """`manifest.json`. `plan`: what a run's manifest has there; `options`: what the suite adds to it.
 
-    `finished` is `None` while the suite runs, and stays so where it was ended by a signal. `spaces_not_reset` may still
-    hold data.
+    `finished` is `None` while the suite runs, and stays so where it was ended by a signal. `spaces_not_reset`, as
+    system/space, may still hold data.
     """
 
     schema_version: int = SCHEMA_VERSION
