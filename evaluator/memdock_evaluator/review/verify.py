@@ -17,6 +17,7 @@ from memdock_evaluator.results.parts import Parts, Unit
 from memdock_evaluator.results.rows import Row
 from memdock_evaluator.summary import summarise, to_json
 from memdock_evaluator.summary.build import SUMMARY
+from memdock_evaluator.summary.comparisons import STATISTICS, compare_again
 from memdock_evaluator.summary.source import read_run
 
 
@@ -26,7 +27,7 @@ class VerifyError(Exception):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Verified:
-    """How much was found to agree: part files, rows, and the figures of `summary.json`."""
+    """How much was found to agree: part files, rows, and the figures of `summary.json` and `statistics.json`."""
 
     parts: int
     rows: int
@@ -35,7 +36,7 @@ class Verified:
 
 def verify(folder: Folder) -> Verified:
     """Checks every part's checksum, the rows and timings against the parts, the manifest's counts against the rows, and
-    `summary.json` against the figures of the rows.
+    `summary.json` and `statistics.json` against the figures of the rows.
 
     Raises `VerifyError` at the first difference, `PartError` for a damaged part, and what `read_run` raises.
     """
@@ -61,7 +62,22 @@ def verify(folder: Folder) -> Verified:
         _same(SUMMARY, orjson.loads(told_summary), summary)
     except orjson.JSONDecodeError as error:
         raise VerifyError(f"{SUMMARY} is no JSON: memdock-eval report makes it again from the rows") from error
-    return Verified(parts=parts, rows=len(run.rows), figures=_leaves(summary))
+    compared = _comparisons(folder, run.rows)
+    return Verified(parts=parts, rows=len(run.rows), figures=_leaves(summary) + _leaves(compared))
+
+
+def _comparisons(folder: Folder, rows: Sequence[Row]) -> Any:
+    """`statistics.json` where it is as made again."""
+    told = folder.read(STATISTICS)
+    if told is None:
+        raise VerifyError(f"{STATISTICS} is not there: memdock-eval report makes it from the rows")
+    try:
+        found = orjson.loads(told)
+        made = orjson.loads(compare_again(rows, found).to_json())
+    except ValueError as error:
+        raise VerifyError(f"{STATISTICS}: {error}; memdock-eval report makes it again from the rows") from error
+    _same(STATISTICS, found, made)
+    return made
 
 
 def _in_order(rows: Sequence[Row]) -> None:

@@ -3,6 +3,7 @@
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import combinations
+from typing import Any
 
 import orjson
 
@@ -27,9 +28,13 @@ Families = Mapping[str, Sequence[str]]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Comparisons:
-    """All of `statistics.json`. `caveats` are sentences that must stand beside the figures."""
+    """All of `statistics.json`. `caveats` are sentences that must stand beside the figures.
+
+    `named`: somebody chose the families.
+    """
 
     families: tuple[Family, ...]
+    named: bool
     atemporal: tuple[str, ...]
     caveats: tuple[str, ...]
     analysis: Analysis
@@ -59,10 +64,23 @@ def compare(
     analysis = analyse(matrix, plan, seed=SEED, resamples=resamples)
     return Comparisons(
         families=plan.families,
+        named=families is not None,
         atemporal=tuple(sorted(plan.atemporal)),
         caveats=tuple(_caveats(analysis, {family.name for family in chosen if len(family.systems) > 1})),
         analysis=analysis,
     )
+
+
+def compare_again(rows: Iterable[Row], told: Mapping[str, Any]) -> Comparisons:
+    """The comparisons with the families and the atemporal systems that a `statistics.json` tells.
+
+    Raises `ValueError` for a file that no `compare` of these rows has written.
+    """
+    try:
+        families = {family["name"]: family["systems"] for family in told["families"]} if told["named"] else None
+        return compare(rows, families=families, atemporal=told["atemporal"])
+    except (KeyError, TypeError) as error:
+        raise ValueError(f"it does not say what was compared ({error})") from error
 
 
 def _scored(row: Row) -> ScoredRow:

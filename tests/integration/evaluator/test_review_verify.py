@@ -49,6 +49,17 @@ def test_a_figure_that_was_touched_is_named(run: Path) -> None:
     assert "summary.json: systems.baseline:oracle.languages.en.n_scored is 7; made again, it is 8" in said.output
 
 
+def test_a_comparison_that_was_touched_is_named(run: Path) -> None:
+    changed(run / "statistics.json", lambda value: value["analysis"]["scores"][0].update(n=7))
+    said = invoke("verify", run)
+    assert said.exit_code == 1
+    assert "statistics.json: analysis.scores[0].n is 7; made again, it is 8" in said.output
+    (run / "statistics.json").write_bytes(b"{}")
+    assert "statistics.json: it does not say what was compared" in invoke("verify", run).output
+    assert invoke("report", run, "--family", "one=baseline:oracle").exit_code == 0
+    assert invoke("verify", run).exit_code == 0
+
+
 def test_a_row_that_was_touched_is_named(run: Path) -> None:
     lines = (run / "outcomes.jsonl").read_bytes().splitlines()
     lines[0] = lines[0].replace(b'"abstained":false', b'"abstained":true')
