@@ -14,6 +14,7 @@ from memdock.variables import unknown_variables
 from memdock_evaluator.answer.endpoint import ModelEndpoint, ModelSettings, NamedJudge
 from memdock_evaluator.answer.prompts import PromptError
 from memdock_evaluator.cost.bill import told
+from memdock_evaluator.cost.estimate import estimate, in_words
 from memdock_evaluator.cost.prices import PriceError, Prices, read_prices
 from memdock_evaluator.dataset import DatasetError
 from memdock_evaluator.dataset.shipped import OWN
@@ -86,7 +87,20 @@ def run(context: click.Context, /, **given: Any) -> None:
     Exit code 0: complete; 1: incomplete or failed, the message says why; 2: the command line is wrong; 3: complete but
     for turns that a system failed to store; 4: the budget is spent.
     """
-    begin_run(lambda: _settings(context, given))
+    if given["estimate"]:
+        _tell_estimate(context, given)
+    else:
+        begin_run(lambda: _settings(context, given))
+
+
+def _tell_estimate(context: click.Context, given: dict[str, Any]) -> None:
+    refuse_unknown_variables()
+    try:
+        click.echo("\n".join(in_words(estimate(_settings(context, given)))))
+    except (SettingsError, PromptError) as error:
+        raise click.UsageError(str(error)) from error
+    except DatasetError as error:
+        raise click.ClickException(str(error)) from error
 
 
 def begin_run(settings: Callable[[], RunSettings]) -> None:

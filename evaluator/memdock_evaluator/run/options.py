@@ -320,6 +320,11 @@ pace_options = _grouped(
 
 choice_options = _grouped(
     click.option(
+        "--estimate",
+        is_flag=True,
+        help="Print how many calls, tokens and what money the run will take, from the data's sizes, and end there.",
+    ),
+    click.option(
         "--sample-dialogues", type=_COUNT, metavar="N", help="Only N whole dialogues, a seeded stratified sample."
     ),
     click.option(

@@ -10,6 +10,7 @@ from click.testing import CliRunner
 
 from memdock_evaluator.answer.endpoint import ModelEndpoint, ModelSettings
 from memdock_evaluator.cli import main
+from memdock_evaluator.cost.estimate import estimate
 from memdock_evaluator.cost.prices import PriceError, Prices
 from memdock_evaluator.results.folder import Folder
 from memdock_evaluator.results.manifest import Price
@@ -80,6 +81,38 @@ async def test_a_budget_stops_the_run_and_a_higher_one_goes_on(tmp_path: Path) -
         assert (end.complete, end.budget_spent) == (True, False)
         assert len(server.requests) - asked == 16, "nothing is paid twice"
     assert (out / "outcomes.jsonl").read_bytes() == (tmp_path / "whole/outcomes.jsonl").read_bytes()
+
+
+async def test_an_estimate_asks_nothing_and_is_near_what_is_paid(tmp_path: Path) -> None:
+    data, out = write_data(tmp_path / "d.jsonl"), tmp_path / "run"
+    async with serve_models(ModelServer()) as server:
+        server.chat = lambda body: verdict_or_answer(body) if "'j'" in str(body) else "Perm " * 48
+        run = settings(data, out, baselines=("oracle", "refusal", "full-context"), prices=DEAR, repeats=2)
+        run = replace(run, answerer=model(server, "answer", "a"), judge=model(server, "judge", "j"))
+        found = estimate(run)
+        assert not server.requests
+        assert not out.exists()
+        end, _ = await ran(run)
+    assert sum(found.calls.values()) == len(server.requests) == 16 * 2 + 16 * 3
+    assert (found.questions, found.dialogues) == (16, 2)
+    assert end.manifest.cost is not None
+    paid = {(line.system, line.purpose): line.input_tokens for line in end.manifest.cost.lines}
+    expected = {(line.system, line.purpose): line.input_tokens for line in found.cost.lines}
+    assert expected.keys() == paid.keys()
+    for place, tokens in paid.items():
+        assert expected[place] == pytest.approx(tokens, rel=0.15), place
+
+
+def test_the_command_tells_the_estimate_without_a_system(tmp_path: Path) -> None:
+    words = ["run", "--data", "own", "--language", "en", "--system", "x", "--url", "grpc://127.0.0.1:9", "--estimate"]
+    models = ["--answer-url", "http://127.0.0.1:9/v1", "--answer-model", "gpt-4.1-mini"]
+    said = CliRunner().invoke(main, [*words, *models, "--out", str(tmp_path / "run")])
+    assert said.exit_code == 0, said.output
+    assert "114 questions of 6 dialogues for each system" in said.output
+    assert " AddTurns, 114 Retrieve" in said.output
+    assert "x: answer by gpt-4.1-mini: 114 calls, " in said.output
+    assert "not in it: what the memory systems' own models cost" in said.output
+    assert not (tmp_path / "run").exists()
 
 
 async def test_a_budget_needs_every_price(tmp_path: Path) -> None:
