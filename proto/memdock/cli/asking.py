@@ -95,7 +95,7 @@ def retrieve(
 
     \b
       memdock retrieve anna "Where does she live?" --top-k 3
-      memdock retrieve anna "What happened last month?" --reference-time 2024-06-01T00:00:00Z
+      memdock retrieve anna "What happened in May?" --since 2024-05-01T00:00:00Z --until 2024-06-01T00:00:00Z
     """
     with target.connect() as client:
         found = client.retrieve(
