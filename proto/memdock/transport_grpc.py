@@ -13,7 +13,7 @@ import grpc
 import grpc.aio
 
 from memdock.error_wire import error_from_trailers
-from memdock.errors import MemdockError
+from memdock.errors import MemdockError, UnavailableError
 from memdock.health import CHECK_PATH, SERVING
 from memdock.service import METHODS, Call, Method
 from memdock.tls import Tls, channel_credentials
@@ -21,6 +21,8 @@ from memdock.transport import Endpoint, not_ready, time_left_s
 from memdock.wire import MAX_ANSWER_BYTES, answer_from_bytes, not_of_the_protocol
 
 OWN_LIMIT = "CLIENT: Received message larger than max"
+HTTP_1 = ("http1.x server", "Failed parsing HTTP/2")
+"""What gRPC says, in words alone, where something else than gRPC answers."""
 
 Metadata = tuple[tuple[str, str], ...]
 
@@ -77,6 +79,9 @@ class GrpcTransport:
     def _error(self, error: Any) -> MemdockError:
         if _is_own_limit(error):
             return not_of_the_protocol(f"{self._endpoint.label} sends more than {MAX_ANSWER_BYTES} bytes")
+        if error.code() is grpc.StatusCode.UNAVAILABLE and any(words in (error.details() or "") for words in HTTP_1):
+            said = f"{self._endpoint.label}: what answers there speaks no gRPC; HTTP has an address http://host:port"
+            return UnavailableError("ADAPTER_UNREACHABLE", said)
         return error_from_trailers(error.code().value[0], tuple(error.trailing_metadata() or ()), self._endpoint.label)
 
 

@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from pathlib import Path
 
 import click
+from click.core import ParameterSource
 
 from memdock.cli.adding import add, flush
 from memdock.cli.asking import describe, export, ping, retrieve, turns
@@ -78,13 +79,12 @@ def app(
       memdock forget anna --turn t1
       memdock reset anna
     """
-    if key and key_file:
-        raise click.UsageError("give --key or --key-file, not both")
+    key = _key(context, key, key_file)
     tls = Tls(ca_file=ca_file, cert_file=cert_file, key_file=cert_key_file) if ca_file or cert_file else None
     context.obj = Target(
         url=url,
         system=system,
-        key=_read_key(key_file) if key_file else key,
+        key=key,
         timeout_s=timeout_s,
         tls=tls,
         as_json=as_json,
@@ -152,6 +152,21 @@ def _check_environment(environment: Mapping[str, str]) -> None:
         raise click.ClickException(
             f"the environment has {unknown[0]}, which means nothing here; known: {', '.join(sorted(CLIENT))}"
         )
+
+
+def _key(context: click.Context, key: str, file: Path | None) -> str:
+    """The key, typed or of a file; what was typed beats a variable of the environment."""
+    if not file:
+        return key
+    if not key:
+        return _read_key(file)
+    key_is_typed, file_is_typed = (
+        context.get_parameter_source(name) is ParameterSource.COMMANDLINE for name in ("key", "key_file")
+    )
+    if key_is_typed == file_is_typed:
+        names = ("--key", "--key-file") if key_is_typed else ("MEMDOCK_KEY", "MEMDOCK_KEY_FILE")
+        raise click.UsageError(f"give {names[0]} or {names[1]}, not both")
+    return key if key_is_typed else _read_key(file)
 
 
 def _read_key(file: Path) -> str:

@@ -196,7 +196,7 @@ async def test_a_failed_turn_is_shown_with_its_reason(shell: Shell, space: str) 
         (("retrieve", "a", " "), 1, "query: is required and must not be blank (VALIDATION_FAILED)"),
         (("retrieve", "..", "q"), 1, "space_id: must be"),
         (("--system", "other", "describe"), 1, "SYSTEM_NOT_FOUND"),
-        (("--system", "other", "ping"), 1, "SYSTEM_NOT_FOUND"),
+        (("--system", "other", "ping"), 1, "no system 'other' here; this server is 'toy' (SYSTEM_NOT_FOUND)"),
         (
             ("--url", "grpc://127.0.0.1:1", "--timeout", "3", "ping"),
             1,
@@ -249,6 +249,9 @@ async def test_a_gateway_is_told_by_its_systems(
             "rag-dense  yes",
         ]
         assert json.loads((await shell("--json", "ping")).out) == {"systems": [{"system": "rag-dense", "ready": True}]}
+        choose = "choose with --system: rag-dense (SYSTEM_NOT_FOUND)\n"
+        assert (await shell("--system", "nope", "ping")).err == f"memdock: there is no system 'nope' here; {choose}"
+        assert (await shell("turns", "anna")).err == f"memdock: no system was named; {choose}"
 
 
 async def test_a_key_that_may_ask_nothing_can_still_ping_and_add(
@@ -284,6 +287,32 @@ async def test_a_missing_key_is_told_with_the_way_to_give_it(
         wrong = (await Shell(faces.grpc, capsys, monkeypatch)("--key", "x", "ping")).err
     assert "--key-file FILE before the command, or the variable MEMDOCK_KEY_FILE" in told
     assert "--key-file" not in wrong
+
+
+async def test_a_typed_key_beats_the_environment(
+    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    (right := tmp_path / "right").write_text("secret\n")
+    (wrong := tmp_path / "wrong").write_text("x\n")
+    async with faces_of(ScriptedService(), admit=require_token("secret")) as faces:
+        shell = Shell(faces.grpc, capsys, monkeypatch)
+        monkeypatch.setenv("MEMDOCK_KEY_FILE", str(right))
+        assert "CREDENTIAL" not in (await shell("ping")).err
+        assert "(CREDENTIAL_INVALID)" in (await shell("--key", "x", "ping")).err
+        assert "(CREDENTIAL_INVALID)" in (await shell("--key-file", str(wrong), "ping")).err
+        monkeypatch.setenv("MEMDOCK_KEY", "secret")
+        assert "(CREDENTIAL_INVALID)" in (await shell("--key-file", str(wrong), "ping")).err
+        both = await shell("ping")
+    assert (both.code, "give MEMDOCK_KEY or MEMDOCK_KEY_FILE, not both" in both.err) == (2, True)
+
+
+async def test_grpc_spoken_to_an_http_port_is_told(server: Server, capsys: pytest.CaptureFixture[str]) -> None:
+    url = f"grpc://127.0.0.1:{server.ports['http']}"
+    code = await asyncio.to_thread(run, ["--url", url, "ping"], {})
+    assert (code, capsys.readouterr().err.partition(";")[0]) == (
+        1,
+        f"memdock: {url}: what answers there speaks no gRPC",
+    )
 
 
 async def test_an_unknown_variable_is_refused_and_other_programs_are_left_alone(shell: Shell) -> None:
