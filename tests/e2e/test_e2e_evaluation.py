@@ -217,7 +217,7 @@ def test_an_unknown_system(stack: WholeStack, tmp_path: Path) -> None:
 
 @pytest.mark.slow
 def test_a_missing_key(stack: WholeStack, tmp_path: Path) -> None:
-    refused(run_by(stack, tmp_path, *DATA, key=False), 2, "refuses the key: send the header", "--key-file")
+    refused(run_by(stack, tmp_path, *DATA, key=False), 2, "asks for a key and none was given: --key-file")
 
 
 @pytest.mark.slow

@@ -174,8 +174,13 @@ async def _described(client: AsyncClient, name: str, settings: RunSettings, say:
     try:
         description = await client.describe()
     except NotFoundError as failure:
-        raise SettingsError(f"{settings.url} has no memory system {name!r}{await _others(client)}") from failure
+        others = await _others(client)
+        said = f" has no memory system {name!r}: it has {others}" if others else f": {failure.message}"
+        raise SettingsError(f"{settings.url}{said}") from failure
     except (UnauthenticatedError, PermissionDeniedError) as failure:
+        if not settings.key:
+            given = "--key-file FILE, or the variable MEMDOCK_EVAL_KEY_FILE"
+            raise SettingsError(f"{settings.url} asks for a key and none was given: {given}") from failure
         raise SettingsError(f"{settings.url} refuses the key: {failure.message} (--key-file, --key)") from failure
     except MemdockError as failure:
         raise RunStoppedError(
@@ -193,9 +198,9 @@ async def _described(client: AsyncClient, name: str, settings: RunSettings, say:
 
 
 async def _others(client: AsyncClient) -> str:
-    """The names that a gateway does have; a lone system knows no such call."""
+    """The names that a gateway does have; "" of a lone system, which knows no such call and tells its name itself."""
     try:
-        return f": it has {', '.join(each.system for each in await client.list_systems())}"
+        return ", ".join(each.system for each in await client.list_systems())
     except MemdockError:
         return ""
 
