@@ -1,10 +1,11 @@
 """The rows of a run as the question explorer of the page wants them: every text once, long memories cut."""
 
+import base64
+import gzip
 from collections.abc import Callable, Iterable, Sequence
 from typing import Any
 
 import orjson
-from markupsafe import Markup
 
 from memdock_evaluator.results.rows import Outcome, RetrievedMemory, Row
 from memdock_evaluator.summary.axes import in_order, title, values_in_order
@@ -41,12 +42,12 @@ def explorer(rows: Sequence[Row], systems: Sequence[str]) -> dict[str, Any]:
     return {"axes": _axes(rows), "results": RESULTS, "rows": entries, "texts": list(texts)}
 
 
-def as_script(data: Any) -> Markup:
-    """JSON that may stand in a script element: no `<`, `>` or `&`, so no end of the element and no comment."""
-    json = orjson.dumps(data).decode()
-    for character in "<>&\u2028\u2029":
-        json = json.replace(character, f"\\u{ord(character):04x}")
-    return Markup(json)  # noqa: S704 - escaped above
+def packed(data: Any) -> str:
+    """JSON in gzip in base64: a tenth of its size, and no character that could end a script element.
+
+    The same bytes for the same data wherever zlib is the same.
+    """
+    return base64.b64encode(gzip.compress(orjson.dumps(data), mtime=0)).decode()
 
 
 def _axes(rows: Iterable[Row]) -> list[dict[str, Any]]:

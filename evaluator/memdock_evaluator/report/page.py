@@ -8,7 +8,7 @@ from jinja2 import Environment, PackageLoader, StrictUndefined, select_autoescap
 from markupsafe import Markup
 
 from memdock_evaluator.report.drawings import FAILURES, failure_bars, forests, recall_curves
-from memdock_evaluator.report.explorer import RESULTS, as_script, explorer
+from memdock_evaluator.report.explorer import RESULTS, explorer, packed
 from memdock_evaluator.report.tables import cutoffs, result_bars, slice_table, stages
 from memdock_evaluator.results.manifest import Manifest
 from memdock_evaluator.results.rows import Row
@@ -66,7 +66,7 @@ def render(summary: Summary, rows: Sequence[Row], manifest: Manifest, comparison
         recall_curves=recall_curves(summary),
         published=published(manifest),
         source=SOURCE,
-        explorer=as_script(explorer(rows, [column.system for column, _ in table.systems])),
+        explorer=packed(explorer(rows, [column.system for column, _ in table.systems])),
     )
 
 

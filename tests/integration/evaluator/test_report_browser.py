@@ -21,6 +21,7 @@ async def page(tmp_path: Path) -> AsyncIterator[Page]:
     write_report(folder)
     async with browser(tmp_path / "profile") as page:
         await page.open(folder / "report.html")
+        await page.run("window.explorerReady")
         yield page
 
 

@@ -1,5 +1,7 @@
 """The report as a document: whole, accessible in its structure, with nothing in it that data could break or leak."""
 
+import base64
+import gzip
 import json
 import re
 from collections import Counter
@@ -11,7 +13,7 @@ from typing import Any
 import pytest
 
 from memdock_evaluator.report import write_report
-from memdock_evaluator.report.explorer import MEMORY_CHARACTERS, as_script, explorer
+from memdock_evaluator.report.explorer import MEMORY_CHARACTERS, explorer, packed
 from memdock_evaluator.results.manifest import ManifestError
 from memdock_evaluator.results.rows import MemorySource, Outcome, RetrievedMemory
 from memdock_evaluator.summary import RunFilesError, write_summary
@@ -58,7 +60,7 @@ def page(html: str) -> Document:
 
 
 def embedded(page: Document) -> Any:
-    return json.loads(page.scripts[0])
+    return json.loads(gzip.decompress(base64.b64decode(page.scripts[0])))
 
 
 def test_the_page_needs_nothing_but_itself(html: str, page: Document) -> None:
@@ -81,11 +83,12 @@ def test_hostile_text_stays_text(html: str, page: Document) -> None:
     assert any(HOSTILE in text for text in embedded(page)["texts"])
 
 
-def test_json_in_a_script_has_no_character_that_ends_it() -> None:
+def test_what_is_packed_has_no_character_that_ends_a_script_and_is_the_same_each_time() -> None:
     data = {"text": "</script><!--<script> & \u2028 \u2029"}
-    written = as_script(data)
-    assert not set("<>&\u2028\u2029") & set(written)
-    assert json.loads(written) == data
+    written = packed(data)
+    assert re.fullmatch(r"[A-Za-z0-9+/=]+", written)
+    assert json.loads(gzip.decompress(base64.b64decode(written))) == data
+    assert packed(data) == written
 
 
 def test_a_reader_that_cannot_see_finds_its_way(page: Document) -> None:

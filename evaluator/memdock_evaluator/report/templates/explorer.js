@@ -1,6 +1,20 @@
 "use strict";
-(() => {
-  const data = JSON.parse(document.getElementById("explorer-data").textContent);
+// `window.explorerReady` is kept once the questions can be looked at.
+window.explorerReady = (async () => {
+  for (const choice of document.querySelectorAll(".choice input")) {
+    choice.addEventListener("change", () => { choice.closest(".heat").dataset.shown = choice.value; });
+  }
+
+  async function unpacked() {
+    const bytes = Uint8Array.from(atob(document.getElementById("explorer-data").textContent), (c) => c.charCodeAt(0));
+    return new Response(new Blob([bytes]).stream().pipeThrough(new DecompressionStream("gzip"))).json();
+  }
+
+  if (!("DecompressionStream" in window)) {
+    document.getElementById("found").textContent = "This browser is too old to unpack the questions; outcomes.jsonl has them.";
+    return;
+  }
+  const data = await unpacked();
   const PAGE = 40;
   const ANY = "";
   const filters = document.getElementById("filters");
@@ -8,10 +22,6 @@
   const more = document.getElementById("more");
   const fields = filters.elements;
   let matching = [];
-
-  for (const choice of document.querySelectorAll(".choice input")) {
-    choice.addEventListener("change", () => { choice.closest(".heat").dataset.shown = choice.value; });
-  }
 
   // Text goes into the page as text nodes alone, so that nothing in a data set can become markup.
   function element(name, className, ...children) {
