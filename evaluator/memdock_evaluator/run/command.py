@@ -3,6 +3,7 @@
 import os
 import sys
 from collections.abc import Callable, Sequence
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -34,6 +35,7 @@ from memdock_evaluator.run.options import (
     what_options,
 )
 from memdock_evaluator.run.paper_profile import like_the_paper
+from memdock_evaluator.run.plan_file import ks_of
 from memdock_evaluator.run.settings import DataSource, RunSettings, SettingsError
 from memdock_evaluator.summary import print_summary, write_summary
 from memdock_evaluator.words import counted
@@ -87,16 +89,22 @@ def run(context: click.Context, /, **given: Any) -> None:
     Exit code 0: complete; 1: incomplete or failed, the message says why; 2: the command line is wrong; 3: complete but
     for turns that a system failed to store; 4: the budget is spent.
     """
-    if given["estimate"]:
-        _tell_estimate(context, given)
-    else:
-        begin_run(lambda: _settings(context, given))
+    ks = ks_of(context)
+    of_k = [{**given, "k": k, "out": f"{given['out']}/k-{k}"} for k in ks]
+    for each in of_k or [given]:
+        if ks:
+            click.echo(f"k = {each['k']}")
+        settings = partial(_settings, context, each)
+        if given["estimate"]:
+            _tell_estimate(settings)
+        else:
+            begin_run(settings)
 
 
-def _tell_estimate(context: click.Context, given: dict[str, Any]) -> None:
+def _tell_estimate(settings: Callable[[], RunSettings]) -> None:
     refuse_unknown_variables()
     try:
-        click.echo("\n".join(in_words(estimate(_settings(context, given)))))
+        click.echo("\n".join(in_words(estimate(settings()))))
     except (SettingsError, PromptError) as error:
         raise click.UsageError(str(error)) from error
     except DatasetError as error:

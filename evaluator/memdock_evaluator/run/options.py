@@ -11,6 +11,7 @@ from memdock_evaluator.baselines import BASELINES
 from memdock_evaluator.dataset.formats import FORMATS
 from memdock_evaluator.dataset.zone import zone_option
 from memdock_evaluator.run.choice import ChoiceError, Shard
+from memdock_evaluator.run.plan_file import read_plan_file
 from memdock_evaluator.run.settings import IngestUnit, SettingsError
 
 Decorator: TypeAlias = Callable[[Callable[..., Any]], Callable[..., Any]]
@@ -64,6 +65,15 @@ def _grouped(*options: Decorator) -> Decorator:
 
 
 what_options = _grouped(
+    click.option(
+        "--plan",
+        type=_FILE,
+        is_eager=True,
+        expose_value=False,
+        callback=read_plan_file,
+        help="A YAML file of these options by their long names, such as system: [a, b]. What is typed or in the "
+        "environment goes before it; of several k each gets a run of its own, in OUT/k-N.",
+    ),
     click.option(
         "--url",
         envvar="MEMDOCK_EVAL_URL",

@@ -1,0 +1,88 @@
+"""A plan file stands for flags, goes behind what is typed, and is refused by file, line and field."""
+
+from pathlib import Path
+
+import orjson
+import pytest
+from click.testing import CliRunner, Result
+
+from memdock_evaluator.cli import main
+from support.evaluation import rows, write_data
+
+
+def run(*words: object) -> Result:
+    return CliRunner().invoke(main, ["run", *(str(word) for word in words)])
+
+
+@pytest.fixture
+def plan(tmp_path: Path) -> Path:
+    write_data(tmp_path / "d.jsonl")
+    path = tmp_path / "plan.yaml"
+    path.write_text(
+        f"data: [{tmp_path}/d.jsonl]\nbaseline: [oracle, refusal]\nk: [3, 5]\nrepeats: 2\n"
+        f"trial: false\nout: {tmp_path}/runs\n"
+    )
+    return path
+
+
+def planned(out: Path) -> tuple[int, int]:
+    manifest = orjson.loads((out / "manifest.json").read_bytes())
+    return manifest["plan"]["k"], manifest["plan"]["repeats"]
+
+
+def test_several_systems_and_k_run_from_one_file(plan: Path, tmp_path: Path) -> None:
+    done = run("--plan", plan)
+    assert done.exit_code == 0, done.output
+    assert planned(tmp_path / "runs/k-3") == (3, 2)
+    assert planned(tmp_path / "runs/k-5") == (5, 2)
+    assert {row.system for row in rows(tmp_path / "runs/k-5")} == {"baseline:oracle", "baseline:refusal"}
+
+
+def test_an_estimate_is_of_each_k(plan: Path, tmp_path: Path) -> None:
+    said = run("--plan", plan, "--estimate")
+    assert said.exit_code == 0, said.output
+    assert said.output.count("16 questions of 2 dialogues") == 2
+    assert not (tmp_path / "runs").exists()
+
+
+def test_what_is_typed_goes_before_the_file(plan: Path, tmp_path: Path) -> None:
+    done = run("--plan", plan, "--k", 7, "--out", tmp_path / "typed", "--repeats", 1, "--baseline", "refusal")
+    assert done.exit_code == 0, done.output
+    assert planned(tmp_path / "typed") == (7, 1)
+    assert {row.system for row in rows(tmp_path / "typed")} == {"baseline:refusal"}
+
+
+@pytest.mark.parametrize(
+    ("written", "said"),
+    [
+        ("data: [own]\nsytem: [a]\n", "plan.yaml, line 2: sytem: there is no such field; is system meant?"),
+        ("data: [own]\n\nk: ten\n", "plan.yaml, line 3: k: 'ten' is not a valid integer range."),
+        ("k: [5, 0]\n", "plan.yaml, line 1: k: 0 is not in the range x>=1."),
+        ("baseline: [oracle, oracel]\n", "plan.yaml, line 1: baseline: 'oracel' is not one of"),
+        ("repeats: [1, 2]\n", "plan.yaml, line 1: repeats: it takes one value, not a list"),
+        ("k: 1\nk: 2\n", "plan.yaml, line 2: k: it stands there twice"),
+        ("system:\n", "plan.yaml, line 1: system: give a value"),
+        ("system: []\n", "plan.yaml, line 1: system: the list is empty"),
+        ("system: {a: b}\n", "plan.yaml, line 1: system: give a value"),
+        ("answer-key: sk-1\n", "line 1: answer-key: a key does not belong into a plan: give answer-key-file"),
+        ("ingest-unit: heap\n", "line 1: ingest-unit: ingest unit 'heap': give pair, turn"),
+        ("keep: maybe\n", "line 1: keep: 'maybe' is not a valid boolean"),
+        ("[1, 2]\n", "plan.yaml: give fields and values"),
+        ("k: 1\n  data: [\n", "it is no YAML"),
+        ("? [a]\n: b\n", "line 1: a field's name is a word"),
+    ],
+)
+def test_what_is_wrong_is_told_with_its_line(written: str, said: str, tmp_path: Path) -> None:
+    path = tmp_path / "plan.yaml"
+    path.write_text(written)
+    refused = run("--plan", path, "--out", tmp_path / "run")
+    assert refused.exit_code == 2
+    assert said in " ".join(refused.output.split())
+    assert "sk-1" not in refused.output
+    assert not (tmp_path / "run").exists()
+
+
+def test_a_plan_that_is_not_there(tmp_path: Path) -> None:
+    refused = run("--plan", tmp_path / "none.yaml")
+    assert refused.exit_code == 2
+    assert "none.yaml: the plan cannot be read from it" in refused.output
