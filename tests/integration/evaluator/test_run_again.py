@@ -14,7 +14,6 @@ from memdock_evaluator.results.folder import Folder
 from memdock_evaluator.results.manifest import Manifest, ManifestError, Reused
 from memdock_evaluator.review.verify import verify
 from memdock_evaluator.run.settings import Reuse, RunSettings, SettingsError
-from memdock_evaluator.summary import write_summary
 from support.evaluation import ran, rows, served_url, settings, write_data
 from support.model_server import ModelServer, serve_models
 from support.toys import ToySystem
@@ -99,7 +98,7 @@ async def test_reanswering_asks_no_system_and_keeps_the_memories(tmp_path: Path)
     assert end.manifest.plan.reused is not None
     assert end.manifest.plan.reused.through == "retrieve"
     assert end.manifest.plan.answerer.model == "m"
-    write_summary(out)
+    assert CliRunner().invoke(main, ["report", str(out)]).exit_code == 0
     assert verify(Folder(str(out))).rows == 24
 
 

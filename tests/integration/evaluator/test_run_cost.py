@@ -15,7 +15,6 @@ from memdock_evaluator.cost.prices import PriceError, Prices
 from memdock_evaluator.results.folder import Folder
 from memdock_evaluator.results.manifest import Price
 from memdock_evaluator.review.verify import VerifyError, verify
-from memdock_evaluator.summary import write_summary
 from support.evaluation import ran, rows, served_url, settings, write_data
 from support.model_server import ModelServer, serve_models
 from support.toys import ToySystem
@@ -52,7 +51,7 @@ async def test_the_manifest_has_the_bill(tmp_path: Path) -> None:
     assert cost.money == sum(paid.values()) > 0
     told_inside = {usage.model for usage in end.manifest.totals["toy"].usage}
     assert set(cost.unpriced) == told_inside, "the system's own models are not in the table"
-    write_summary(out)
+    assert CliRunner().invoke(main, ["report", str(out)]).exit_code == 0
     verify(Folder(str(out)))
     manifest = orjson.loads((out / "manifest.json").read_bytes())
     manifest["cost"]["money"] += 1
