@@ -16,7 +16,6 @@ from memdock_evaluator.results.folder import Folder, FolderError
 from memdock_evaluator.results.labels import LABELS
 from memdock_evaluator.results.manifest import ManifestError
 from memdock_evaluator.statistics.labels import CorrectedAccuracy
-from memdock_evaluator.summary import write_summary
 from memdock_evaluator.summary.ranking import display_name
 from memdock_evaluator.summary.source import RunFiles, RunFilesError, read_run
 from memdock_evaluator.words import counted
@@ -91,7 +90,6 @@ def import_command(run_dir: str, sheets: tuple[Path, ...]) -> None:
     try:
         view = peoples_view(run.manifest.run_id, of_run, [read_sheet(path, of_run) for path in sheets])
         Folder(run_dir).write(LABELS, view.to_json())
-        write_summary(run_dir)
         write_report(run_dir)
     except (SheetError, FolderError) as error:
         raise click.ClickException(str(error)) from error

@@ -8,7 +8,7 @@ from rich.console import Console
 from memdock_evaluator.report.writing import write_report
 from memdock_evaluator.results.folder import FolderError
 from memdock_evaluator.results.manifest import ManifestError
-from memdock_evaluator.summary import RunFilesError, print_summary, write_summary
+from memdock_evaluator.summary import RunFilesError, print_summary
 
 
 def _families(_: click.Context, __: click.Parameter, written: Sequence[str]) -> dict[str, tuple[str, ...]]:
@@ -54,8 +54,7 @@ def report(run_dirs: tuple[str, ...], families: dict[str, tuple[str, ...]], atem
     """
     for run_dir in run_dirs:
         try:
-            summary = write_summary(run_dir)
-            write_report(run_dir, families=families or None, atemporal=atemporal)
+            summary = write_report(run_dir, families=families or None, atemporal=atemporal)
         except (RunFilesError, ManifestError, FolderError) as error:
             raise click.ClickException(str(error)) from error
         print_summary(summary, Console())

@@ -1,10 +1,11 @@
-"""From a run's folder to its `statistics.json`, tables and `report.html`."""
+"""From a run's folder to its `summary.json`, `statistics.json`, tables and `report.html`."""
 
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 from memdock_evaluator.results.folder import Folder
-from memdock_evaluator.summary import summarise
+from memdock_evaluator.summary import Summary, summarise, to_json
+from memdock_evaluator.summary.build import SUMMARY
 from memdock_evaluator.summary.source import RunFilesError, read_run
 
 REPORT = "report.html"
@@ -12,11 +13,12 @@ REPORT = "report.html"
 
 def write_report(
     run_dir: Path | str, *, families: Mapping[str, Sequence[str]] | None = None, atemporal: Sequence[str] = ()
-) -> None:
-    """Write `statistics.json`, `tables/` and `report.html` into the folder of a run (a path or a URL), from its rows.
+) -> Summary:
+    """Write all that is computed from the rows of a run into its folder (a path or a URL), and return the summary.
 
-    The figures are computed from the rows again; `families` and `atemporal` are those of `comparisons.compare`. Raises
-    `RunFilesError` (also for a system that the run does not have), `ManifestError` or `FolderError`.
+    That is `summary.json`, `statistics.json`, `tables/` and `report.html`. `families` and `atemporal` are those of
+    `comparisons.compare`. Raises `RunFilesError` (also for a system that the run does not have), `ManifestError` or
+    `FolderError`.
     """
     # Here, since numpy takes a while to load and a command line that is refused should not wait for it.
     from memdock_evaluator.report.page import render
@@ -31,6 +33,8 @@ def write_report(
         raise RunFilesError(f"{folder.address}: {error}") from error
     summary = summarise(run.rows, run.timings, run.manifest, labelled_right=run.labelled_right)
     page = render(summary, run.rows, run.manifest, comparisons)
+    folder.write(SUMMARY, to_json(summary))
     folder.write(STATISTICS, comparisons.to_json())
     write_tables(folder, summary, comparisons, run.manifest)
     folder.write(REPORT, page.encode())
+    return summary

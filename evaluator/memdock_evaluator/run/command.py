@@ -37,7 +37,7 @@ from memdock_evaluator.run.options import (
 from memdock_evaluator.run.paper_profile import like_the_paper
 from memdock_evaluator.run.plan_file import ks_of
 from memdock_evaluator.run.settings import DataSource, RunSettings, SettingsError
-from memdock_evaluator.summary import print_summary, write_summary
+from memdock_evaluator.summary import print_summary
 from memdock_evaluator.words import counted
 
 _SECRETS = ("--key", "--answer-key", "--judge-key")
@@ -154,8 +154,7 @@ def _tell(end: RunEnd, out: str) -> None:
         click.echo(f"stopped after {end.stopped_after}, as asked; the same command without --stop-after goes on")
         return
     if end.has_rows:
-        summary = write_summary(out)
-        write_report(out)
+        summary = write_report(out)
         print_summary(summary, Console())
         if differs := end.manifest.plan.differs:
             click.echo(f"not as in the paper: {', '.join(each.field for each in differs)} (manifest.json says how)")

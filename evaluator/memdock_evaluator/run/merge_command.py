@@ -11,7 +11,7 @@ from memdock_evaluator.results.manifest import ManifestError
 from memdock_evaluator.results.parts import PartError
 from memdock_evaluator.run.merging import MergeError
 from memdock_evaluator.run.merging import merge as merge_runs
-from memdock_evaluator.summary import RunFilesError, print_summary, write_summary
+from memdock_evaluator.summary import RunFilesError, print_summary
 
 
 @click.command("merge")
@@ -27,8 +27,7 @@ def merge(out: str, runs: tuple[str, ...]) -> None:
     """
     try:
         merge_runs(Folder(out), [Folder(run) for run in runs], ("memdock-eval", *sys.argv[1:]))
-        summary = write_summary(out)
-        write_report(out)
+        summary = write_report(out)
     except (MergeError, PartError, RunFilesError, ManifestError, FolderError) as error:
         raise click.ClickException(str(error)) from error
     print_summary(summary, Console())
