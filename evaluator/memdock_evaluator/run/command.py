@@ -292,13 +292,13 @@ def _source(written: str) -> DataSource:
 def _endpoint(purpose: str, context: click.Context) -> ModelEndpoint | None:
     given = context.params
     url, model = given[f"{purpose}_url"], given[f"{purpose}_model"]
-        _refuse_without_model(purpose, context)
     if not url and not model:
+        _refuse_without_model(purpose, context)
+        return None
     if not url:
         raise SettingsError(
             f"--{purpose}-url is missing: give the address of the endpoint of {model}, like https://host/v1"
         )
-        return None
     if not url.startswith(("http://", "https://")):
         raise SettingsError(f"--{purpose}-url {url!r}: give the endpoint's address, such as https://host/v1")
     if not model:
@@ -314,6 +314,7 @@ def _endpoint(purpose: str, context: click.Context) -> ModelEndpoint | None:
         concurrency=given["model_concurrency"],
     )
 
+
 def _refuse_without_model(purpose: str, context: click.Context) -> None:
     """What was typed for a model must not be dropped where no model is asked; variables may stand there unused."""
     ours = {"rubric"} if purpose == "judge" else set()
@@ -323,7 +324,6 @@ def _refuse_without_model(purpose: str, context: click.Context) -> None:
             by_file = purpose == "judge" and context.params["judges"] is not None
             do = "write it into the file of --judges" if by_file else f"give --{purpose}-url and --{purpose}-model"
             raise SettingsError(f"{option.opts[0]} is for the one model of --{purpose}-url, and none was given: {do}")
-
 
 
 def _secret(context: click.Context, name: str) -> str:
