@@ -61,15 +61,16 @@ def judge_models(plan: Plan) -> Mapping[str, str]:
 
 def told(cost: Cost) -> list[str]:
     """The bill in sentences; none where no model was asked."""
-    if not cost.lines:
-        return []
     sums: defaultdict[str, float] = defaultdict(float)
     for line in cost.lines:
-        sums[line.purpose.partition(":")[0]] += line.money or 0.0
+        if line.money is not None:
+            sums[line.purpose.partition(":")[0]] += line.money
     parts = ", ".join(f"{purpose} {value:.4f}" for purpose, value in sorted(sums.items()))
-    lines = [f"cost: {cost.money:.4f} {cost.currency} ({parts}), by list prices of {cost.date}"]
+    lines = [f"cost: {cost.money:.4f} {cost.currency} ({parts}), by list prices of {cost.date}"] if sums else []
     if cost.unpriced:
-        lines.append(f"not in it, for the price table does not know them: {', '.join(cost.unpriced)} (--prices FILE)")
+        lines.append(
+            f"{'not in it' if sums else 'cost unknown'}, for the price table does not know them: {', '.join(cost.unpriced)} (--prices FILE)"
+        )
     return lines
 
 

@@ -50,6 +50,9 @@ def test_a_model_without_a_price_is_listed_and_not_added() -> None:
     assert [each.money for each in cost.lines] == [2.5, None]
     assert (cost.money, cost.unpriced, list(cost.prices)) == (2.5, ("local-e5",), ["gpt-4o"])
     assert told(cost) == [
-        "cost: 2.5000 USD (answer 2.5000, memory 0.0000), by list prices of 2025-06-30",
+        "cost: 2.5000 USD (answer 2.5000), by list prices of 2025-06-30",
         "not in it, for the price table does not know them: local-e5 (--prices FILE)",
     ]
+    unknown = priced([line("memory: embedding", "local-e5")], read_prices())
+    assert told(unknown) == ["cost unknown, for the price table does not know them: local-e5 (--prices FILE)"]
+    assert told(priced([], read_prices())) == []
