@@ -12,6 +12,9 @@ from memdock_evaluator.summary.caveats import FEW_QUESTIONS
 from memdock_evaluator.summary.ranking import languages_of, systems_in_order
 from memdock_evaluator.summary.shape import Figures, Summary
 
+RETRIEVAL_MEASURES = ("mrr", "recall_at_k")
+"""The measures of the slices' table that need evidence."""
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Column:
@@ -24,16 +27,23 @@ class Column:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SliceRow:
-    """A slice; `cells` are in the order of the columns, `None` where the system was not asked any of it."""
+    """A slice; `cells` are in the order of the columns, `None` where the system was not asked any of it.
+
+    `n_questions` are asked; `n_retrieval` of them have evidence to be found, which retrieval figures are means over.
+    """
 
     value: str
     n_questions: int
+    n_retrieval: int
     cells: tuple[Figures | None, ...]
 
-    @property
-    def few(self) -> bool:
-        """Whether it is too small to read anything from."""
-        return self.n_questions < FEW_QUESTIONS
+    def n(self, measure: str) -> int:
+        """How many questions the figures of `measure` are over."""
+        return self.n_retrieval if measure in RETRIEVAL_MEASURES else self.n_questions
+
+    def few(self, measure: str) -> bool:
+        """Whether those are too few to read anything from."""
+        return self.n(measure) < FEW_QUESTIONS
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -101,7 +111,13 @@ def _axis_rows(axis: str, columns: Sequence[dict[str, Figures]]) -> AxisRows:
 
 def _slice_row(value: str, columns: Sequence[dict[str, Figures]]) -> SliceRow:
     cells = tuple(column.get(value) for column in columns)
-    return SliceRow(value=value, n_questions=max(cell["n_questions"] for cell in cells if cell), cells=cells)
+    asked = [cell for cell in cells if cell]
+    return SliceRow(
+        value=value,
+        n_questions=max(cell["n_questions"] for cell in asked),
+        n_retrieval=max(cell["n_retrieval"] for cell in asked),
+        cells=cells,
+    )
 
 
 def result_bars(summary: Summary, rows: Iterable[Row]) -> list[ResultBar]:

@@ -93,7 +93,7 @@ def _heading(summary: Summary, language: str) -> str:
 
 def _slices(summary: Summary, language: str) -> Table:
     systems = systems_in_order(summary, language)
-    table = _table("accuracy/MRR by slice", "n")
+    table = _table("accuracy/MRR by slice", "n/n")
     for name, _ in systems:
         table.add_column(_name(summary, name), justify="right", overflow="fold", min_width=9)
     for axis in _axes([found for _, found in systems]):
@@ -101,8 +101,8 @@ def _slices(summary: Summary, language: str) -> Table:
         slices = [found["slices"].get(axis, {}) for _, found in systems]
         for value in values_in_order(axis, set().union(*slices)):
             figures = [values.get(value) for values in slices]
-            questions = max(each["n_questions"] for each in figures if each)
-            table.add_row(f"  {escape(value)}", str(questions), *map(_slice, figures))
+            asked, found = (max(each[n] for each in figures if each) for n in ("n_questions", "n_retrieval"))
+            table.add_row(f"  {escape(value)}", f"{asked}/{found}", *map(_slice, figures))
     return table
 
 
