@@ -8,11 +8,16 @@ from memdock import usage
 from memdock.types import Component, ModelUsage, Residue
 from memdock_evaluator.results.folder import Folder
 from memdock_evaluator.results.manifest import Coverage, IngestCounts, SystemTotals
-from memdock_evaluator.results.parts import Parts, Unit
+from memdock_evaluator.results.parts import PARTS, Parts, Unit
 from memdock_evaluator.results.records import ANSWER, CLOSE, INGEST, JUDGE, RETRIEVE, ROWS
 from memdock_evaluator.results.rows import Outcome, Row, Timing
 
 OUTCOMES, TIMINGS, MANIFEST = "outcomes.jsonl", "timings.jsonl", "manifest.json"
+
+
+def holds_something_else(folder: Folder) -> bool:
+    """Whether the folder is neither empty nor a run's, begun or done."""
+    return folder.is_without({MANIFEST, PARTS})
 
 
 def write_outcomes(folder: Folder, units: Iterable[Unit]) -> None:

@@ -2,7 +2,7 @@
 
 import os
 import tempfile
-from collections.abc import Iterator
+from collections.abc import Collection, Iterable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from typing import IO, Any
@@ -19,7 +19,7 @@ class Folder:
     """Files by a relative name with "/" between; `address` is a path or a URL such as `s3://bucket/runs/x`."""
 
     def __init__(self, address: str) -> None:
-        """Raises `FolderError` for an address of no known kind."""
+        """Raises `FolderError` for an address of no known kind, and for a file of this machine's."""
         self.address = address
         try:
             self._files, root = fsspec.core.url_to_fs(address)
@@ -27,6 +27,8 @@ class Folder:
             raise FolderError(f"{address}: {error}") from error
         self._root = root.rstrip("/")
         self._local = isinstance(self._files, LocalFileSystem)
+        if file := next((path for path in _way_to(self.local_path) if os.path.isfile(path)), None):
+            raise FolderError(f"{address}: {file} is a file; name a folder")
 
     @property
     def local_path(self) -> Path | None:
@@ -34,11 +36,13 @@ class Folder:
         return Path(self._root) if self._local else None
 
     def read(self, name: str) -> bytes | None:
-        """A file's bytes; `None` where there is none."""
+        """A file's bytes; `None` where there is none. Raises `FolderError` where it cannot be read."""
         try:
             content = self._files.cat_file(self._path(name))
         except FileNotFoundError:
             return None
+        except OSError as error:
+            raise FolderError(f"{self.address}/{name} cannot be read ({error.strerror or error})") from error
         return bytes(content)
 
     def names(self, folder: str) -> list[str]:
@@ -50,6 +54,16 @@ class Folder:
             return []
         names = (entry["name"].rsplit("/", 1)[-1] for entry in entries if entry["type"] == "file")
         return sorted(name for name in names if not name.endswith(_UNFINISHED))
+
+    def is_without(self, names: Collection[str]) -> bool:
+        """Whether the folder holds files or folders, and none of these; what is hidden by a dot does not count."""
+        try:
+            entries: list[str] = self._files.ls(self._root, detail=False, refresh=True)
+        except FileNotFoundError:
+            return False
+        found = {entry.rstrip("/").rsplit("/", 1)[-1] for entry in entries}
+        shown = {name for name in found if name and not name.startswith(".") and not name.endswith(_UNFINISHED)}
+        return bool(shown) and shown.isdisjoint(names)
 
     def write(self, name: str, content: bytes) -> None:
         """Writes a file whole."""
@@ -89,6 +103,10 @@ class Folder:
             with self._files.open(self._path(name), "wb") as target:
                 while chunk := file.read(_CHUNK_BYTES):
                     target.write(chunk)
+
+
+def _way_to(path: Path | None) -> Iterable[Path]:
+    return (path, *path.parents) if path is not None else ()
 
 
 _UNFINISHED = ".unfinished"

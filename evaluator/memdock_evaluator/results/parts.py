@@ -15,6 +15,9 @@ from memdock_evaluator.results.folder import Folder
 from memdock_evaluator.results.names import safe_name
 from memdock_evaluator.results.records import Kind, RecordT
 
+PARTS = "parts"
+"""The folder of all parts, in that of a run."""
+
 
 class PartError(Exception):
     """A part that is not as it was written; the message names the file and what to do."""
@@ -31,7 +34,7 @@ class Unit:
     @property
     def folder(self) -> str:
         """Where its parts are, inside the run's folder."""
-        return "/".join(("parts", *map(safe_name, (self.system, self.language, self.dialogue_id))))
+        return "/".join((PARTS, *map(safe_name, (self.system, self.language, self.dialogue_id))))
 
 
 class Parts:

@@ -8,7 +8,7 @@ from datetime import UTC, datetime
 from importlib.metadata import version
 
 from memdock_evaluator.locking import locked
-from memdock_evaluator.results.finalise import MANIFEST
+from memdock_evaluator.results.finalise import MANIFEST, holds_something_else
 from memdock_evaluator.results.folder import Folder, FolderError
 from memdock_evaluator.results.manifest import Manifest, ManifestError, Plan, differences
 
@@ -39,10 +39,14 @@ def held(folder: Folder) -> Iterator[None]:
 def earlier(folder: Folder, plan: Plan) -> Manifest | None:
     """The manifest of the run that the folder holds, if any.
 
-    Raises `ManifestError` for a folder of another plan, naming the fields that differ.
+    Raises `ManifestError` for a folder of another plan, naming the fields that differ, and for one of something else.
     """
     content = folder.read(MANIFEST)
     if content is None:
+        if holds_something_else(folder):
+            raise ManifestError(
+                f"--out {folder.address} holds something else than a run: give an empty folder or a new one"
+            )
         return None
     manifest = Manifest.from_json(content, place=f"{folder.address}/{MANIFEST}")
     if found := differences(manifest.plan, plan):

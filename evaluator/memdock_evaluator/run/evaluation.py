@@ -98,7 +98,8 @@ async def evaluate(settings: RunSettings, console: Console) -> RunEnd:
             check_prices(plan, settings.prices or read_prices())
         found = earlier(folder, plan)
         if found is not None:
-            progress.say(f"going on with the run in {folder.address}")
+            finished = f"the run in {folder.address} is finished already; its figures and report are made again"
+            progress.say(finished if found.finished else f"going on with the run in {folder.address}")
         if settings.trial and (found is None or found.finished is None):
             await try_models(settings, languages, tools)
         stack.enter_context(held(folder))  # last, so that a run that cannot begin leaves no folder

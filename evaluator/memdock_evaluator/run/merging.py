@@ -6,7 +6,7 @@ from dataclasses import asdict, dataclass, replace
 
 from memdock_evaluator.cost.bill import bill
 from memdock_evaluator.cost.prices import Prices
-from memdock_evaluator.results.finalise import MANIFEST, totals, write_outcomes, write_timings
+from memdock_evaluator.results.finalise import MANIFEST, holds_something_else, totals, write_outcomes, write_timings
 from memdock_evaluator.results.folder import Folder
 from memdock_evaluator.results.manifest import DataCounts, Manifest, Plan, Price, differences
 from memdock_evaluator.results.parts import Parts, Unit
@@ -38,6 +38,8 @@ def merge(out: Folder, folders: Sequence[Folder], command: tuple[str, ...]) -> M
     """
     if out.read(MANIFEST) is not None:
         raise MergeError(f"{out.address} holds a run already: give another OUT")
+    if holds_something_else(out):
+        raise MergeError(f"{out.address} holds something else than a run: give an empty folder or a new one")
     pieces = sorted(map(_piece, folders), key=lambda piece: piece.shard.number)
     _check(pieces)
     with held(out):

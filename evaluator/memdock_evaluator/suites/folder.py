@@ -10,6 +10,7 @@ from typing import Any
 
 import orjson
 
+from memdock_evaluator.results.finalise import holds_something_else
 from memdock_evaluator.results.folder import Folder
 from memdock_evaluator.results.manifest import Plan
 from memdock_evaluator.run.settings import SettingsError
@@ -42,9 +43,11 @@ class SuiteManifest:
 
 
 def refuse_used(folder: Folder) -> None:
-    """Raises `SettingsError` for a folder that holds results: a suite is not gone on with."""
+    """Raises `SettingsError` for a folder that holds anything: a suite is not gone on with."""
     if folder.read(MANIFEST) is not None:
         raise SettingsError(f"--out {folder.address} holds results already: give a new folder")
+    if holds_something_else(folder):
+        raise SettingsError(f"--out {folder.address} holds something else: give an empty folder or a new one")
 
 
 def begin(

@@ -68,6 +68,42 @@ def test_a_folder_without_a_run_has_no_report(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(
+    "words", [["report"], ["verify"], ["merge", "out"], ["label", "export"], ["judge", "agreement"]], ids=str
+)
+def test_a_file_in_place_of_a_runs_folder(data: Path, words: Sequence[str]) -> None:
+    result = invoke(*words, data)
+    assert (result.exit_code, "Traceback" in result.output) == (1, False), result.output
+    assert f"{data} is a file; name a folder" in " ".join(result.output.split())
+
+
+@pytest.mark.parametrize("inside", ["", "/run"])
+def test_a_file_in_place_of_out(data: Path, inside: str) -> None:
+    result = run_on(data, Path(f"{data}{inside}"), "--baseline", "oracle")
+    assert (result.exit_code, f"{data} is a file; name a folder" in result.output) == (1, True), result.output
+
+
+@pytest.mark.parametrize(
+    "words",
+    [["run", "--baseline", "oracle", "--data", "own"], ["leaks", "--url", "grpc://127.0.0.1:9", "--system", "toy"]],
+)
+def test_a_folder_of_something_else_is_left_alone(out: Path, words: Sequence[str]) -> None:
+    out.mkdir()
+    (out / "letter.txt").write_text("dear")
+    result = invoke(*words, "--out", out)
+    assert result.exit_code == 2, result.output
+    assert "holds something else" in result.output
+    assert [path.name for path in out.iterdir()] == ["letter.txt"]
+
+
+def test_a_finished_run_says_so_when_it_is_given_again(data: Path, out: Path) -> None:
+    words = ["run", "--data", data, "--out", out, "--baseline", "oracle"]
+    assert command(words).returncode == 0
+    again = command(words)
+    assert again.returncode == 0, again.stderr
+    assert again.stderr.startswith(f"the run in {out} is finished already; its figures and report are made again")
+
+
+@pytest.mark.parametrize(
     ("words", "code", "sentence"),
     [
         (["--systm", "x"], 2, "No such option '--systm'. Did you mean '--system'?"),

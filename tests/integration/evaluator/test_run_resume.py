@@ -46,7 +46,7 @@ async def test_a_complete_run_does_nothing_when_it_is_given_again(tmp_path: Path
     assert sorted(out.rglob("*")) == files
     assert (out / "outcomes.jsonl").read_bytes() == before
     assert again.manifest == first.manifest
-    assert "going on with the run" in said
+    assert "is finished already" in said
 
 
 async def test_a_key_that_expires_stops_the_run_and_a_new_one_goes_on(tmp_path: Path) -> None:

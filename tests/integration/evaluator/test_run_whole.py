@@ -380,7 +380,7 @@ async def test_results_at_another_address_than_a_disk(tmp_path: Path) -> None:
     assert (await ran(run))[0].complete
     lines = fsspec.filesystem("memory").cat_file(f"/{tmp_path.name}/run/outcomes.jsonl").splitlines()
     assert len([Row.from_json(line) for line in lines]) == 8
-    assert (await ran(run))[1].startswith("going on with the run")
+    assert (await ran(run))[1].startswith(f"the run in {address} is finished already")
 
 
 async def test_sessions_of_odd_length_keep_their_pairs(tmp_path: Path) -> None:
