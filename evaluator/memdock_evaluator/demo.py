@@ -5,6 +5,7 @@ import shutil
 import sys
 import time
 import webbrowser
+from dataclasses import replace
 from pathlib import Path
 
 import click
@@ -13,7 +14,8 @@ from memdock_evaluator.dataset.shipped import OWN
 from memdock_evaluator.interrupting import Notice, noticing
 from memdock_evaluator.results.finalise import MANIFEST
 from memdock_evaluator.run.command import carry_out
-from memdock_evaluator.run.settings import DataSource, RunSettings
+from memdock_evaluator.run.selection import Selection
+from memdock_evaluator.run.settings import DataSource, RunSettings, SettingsError
 from memdock_evaluator.stack import LocalStack, StackError, local_stack
 
 _FOLDER = click.Path(path_type=Path, file_okay=False)
@@ -34,12 +36,14 @@ def demo(out: Path, work: Path, dialogues: tuple[str, ...]) -> None:
     WORK/embeddings.sqlite keeps the embeddings of the bundled texts (by a hash, without the texts) so that the next
     demo is quick. It is the one thing that outlives a demo beside OUT and WORK/demo.
     """
+    settings = _demo_settings(out, dialogues)
+    _check(settings)
     _clear(out)
     cache = work / "embeddings.sqlite"
     click.echo("starting rag-dense, rag-hybrid and the gateway ...")
     try:
         with noticing() as notice, local_stack(work / "demo", notice, fresh=True, embedding_cache=cache) as stack:
-            carry_out(_demo_settings(stack, out, dialogues))
+            carry_out(_of_stack(settings, stack))
     except StackError as error:
         raise click.ClickException(str(error)) from error
     except KeyboardInterrupt as error:
@@ -47,6 +51,14 @@ def demo(out: Path, work: Path, dialogues: tuple[str, ...]) -> None:
     click.echo(f"kept: {cache} (embeddings by hash, for the next demo), {work / 'demo'} (data and logs of this one)")
     if sys.stdout.isatty():
         webbrowser.open((out / "report.html").resolve().as_uri())
+
+
+def _check(settings: RunSettings) -> None:
+    """Refuses what the bundled data does not hold, before anything is deleted or started."""
+    try:
+        Selection(settings).survey()
+    except SettingsError as error:
+        raise click.UsageError(str(error)) from error
 
 
 def _clear(out: Path) -> None:
@@ -58,18 +70,19 @@ def _clear(out: Path) -> None:
     shutil.rmtree(out)
 
 
-def _demo_settings(stack: LocalStack, out: Path, dialogues: tuple[str, ...]) -> RunSettings:
+def _demo_settings(out: Path, dialogues: tuple[str, ...]) -> RunSettings:
     """Of the flags alone: no variable of the environment changes a demo."""
     return RunSettings(
-        url=stack.grpc_url,
-        key=stack.key_file.read_text().strip(),
-        systems=stack.systems,
         baselines=("oracle", "refusal"),
         data=(DataSource(path=OWN),),
         dialogues=dialogues,
         out=str(out),
         command=("memdock-eval", *sys.argv[1:]),
     )
+
+
+def _of_stack(settings: RunSettings, stack: LocalStack) -> RunSettings:
+    return replace(settings, url=stack.grpc_url, key=stack.key_file.read_text().strip(), systems=stack.systems)
 
 
 @click.command("stack")

@@ -121,6 +121,17 @@ def test_a_demo_removes_results_and_nothing_else(tmp_path: Path) -> None:
     assert letter.read_text() == "dear"
 
 
+def test_a_demo_of_a_dialogue_that_there_is_not_deletes_and_starts_nothing(tmp_path: Path) -> None:
+    manifest = tmp_path / "out" / "manifest.json"
+    manifest.parent.mkdir()
+    manifest.write_text("of an earlier demo")
+    done = run_command(
+        "memdock-eval", "demo", "--out", manifest.parent, "--work", tmp_path / "work", "--dialogue", "77"
+    )
+    assert (done.code, manifest.exists(), (tmp_path / "work").exists()) == (2, True, False), done.words
+    assert "the data holds no dialogue '77'" in done.words
+
+
 @pytest.mark.parametrize("command", ["demo", "stack"])
 def test_a_second_stack_in_a_folder_is_kept_out(tmp_path: Path, command: str) -> None:
     data = tmp_path / "demo"
