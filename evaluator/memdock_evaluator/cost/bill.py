@@ -68,9 +68,9 @@ def told(cost: Cost) -> list[str]:
     parts = ", ".join(f"{purpose} {value:.4f}" for purpose, value in sorted(sums.items()))
     lines = [f"cost: {cost.money:.4f} {cost.currency} ({parts}), by list prices of {cost.date}"] if sums else []
     if cost.unpriced:
-        lines.append(
-            f"{'not in it' if sums else 'cost unknown'}, for the price table does not know them: {', '.join(cost.unpriced)} (--prices FILE)"
-        )
+        missing = "not in it" if sums else "cost unknown"
+        models = ", ".join(cost.unpriced)
+        lines.append(f"{missing}, for the price table does not know them: {models} (--prices FILE)")
     return lines
 
 
