@@ -84,9 +84,12 @@ def check(path: Path | str, as_json: bool, **reading: Any) -> None:
 @click.argument("path", type=DataFile())
 @click.argument("output", type=click.Path(dir_okay=False, path_type=Path))
 @click.option("--shape", type=click.Choice(SHAPES), required=True, help="RUMBA's rows or dialogues, or your own lines.")
+@click.option("--force", is_flag=True, help="Replace OUTPUT where it is there already.")
 @reading_options
-def export(path: Path | str, output: Path, shape: str, **reading: Any) -> None:
+def export(path: Path | str, output: Path, shape: str, force: bool, **reading: Any) -> None:
     """Read PATH ("own": the bundled data) and write it to OUTPUT in another shape, mended."""
+    if output.exists() and not force:
+        raise click.ClickException(f"{output} is there already: give another OUTPUT, or --force to replace it")
     with _told():
         size = export_dataset(open_dataset(path, **reading), shape, output)
     click.echo(f"{output}: {size:,} bytes")

@@ -64,6 +64,18 @@ def test_export_writes_a_file_that_is_read_back(tmp_path: Path, shape: str) -> N
     assert f"{output}: {output.stat().st_size:,} bytes" in result.output
 
 
+def test_export_replaces_a_file_only_when_told(tmp_path: Path) -> None:
+    letter = tmp_path / "letter.txt"
+    letter.write_text("dear")
+
+    refused = run("export", "own", letter, "--shape", "own")
+
+    assert (refused.exit_code, letter.read_text()) == (1, "dear")
+    assert f"{letter} is there already: give another OUTPUT, or --force" in refused.output
+    assert run("export", "own", letter, "--shape", "own", "--force").exit_code == 0
+    assert len(list(open_dataset(letter))) == 12
+
+
 def test_export_of_other_tags_is_exit_code_1(tmp_path: Path) -> None:
     result = run("export", write(tmp_path, [LOCOMO]), tmp_path / "out", "--shape", "rows")
 
