@@ -1,13 +1,15 @@
 """A data file as its reader sees it: numbered records, checked against the shape that the format promises."""
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
+from difflib import get_close_matches
 from pathlib import Path
 from typing import Any, TypeVar
 from zoneinfo import ZoneInfo
 
 from pydantic import BaseModel, ValidationError
+from pydantic_core import ErrorDetails
 
 from memdock_evaluator.dataset.errors import DatasetError
 from memdock_evaluator.dataset.records import read_records
@@ -52,9 +54,10 @@ class Source:
         try:
             return shape.model_validate(value)
         except ValidationError as error:
-            first = error.errors(include_url=False, include_input=False, include_context=False)[0]
+            found = error.errors(include_url=False, include_input=False, include_context=False)
             remedy = "put that field right, or name the file's format if it is another"
-            raise self.broken(record, _path((*keys, *first["loc"])), first["msg"], remedy) from error
+            problem = found[0]["msg"] + _misspelt(found)
+            raise self.broken(record, _path((*keys, *found[0]["loc"])), problem, remedy) from error
 
     def time(self, record: Record, field: str, written: str, parser: TimeParser) -> datetime | None:
         """Read a time, `None` where `written` is empty, or raise a `DatasetError` that names the field."""
@@ -70,6 +73,16 @@ class Source:
     def broken(self, record: Record, field: str, problem: str, remedy: str = "") -> DatasetError:
         """The error to raise for a field of a record."""
         return DatasetError(problem, path=self.path, record=record.number, field=field, remedy=remedy)
+
+
+def _misspelt(found: Sequence[ErrorDetails]) -> str:
+    """Where the first problem is a missing field: the unknown one beside it whose name is nearest, if any is near."""
+    *place, name = found[0]["loc"] or ("",)
+    beside = [
+        str(each["loc"][-1]) for each in found if each["type"] == "extra_forbidden" and [*each["loc"][:-1]] == place
+    ]
+    near = get_close_matches(str(name), beside, n=1) if found[0]["type"] == "missing" else []
+    return f", and {near[0]!r} is none: is it meant?" if near else ""
 
 
 def _path(location: tuple[int | str, ...]) -> str:

@@ -158,7 +158,10 @@ def test_a_command_line_that_cannot_be_meant(
         (b"<html>", "neither JSON nor Parquet"),
         (b'{"a": 1}\n', "no known format"),
         (b'{"dialogue_id": "0", "language": "en", "sessions": [], "questions": []}\n', "record 1, field sessions"),
-        (b'{"dialogue_id": "0", "langage": "en", "sessions": [1], "questions": []}\n', "record 1, field language"),
+        (
+            b'{"dialogue_id": "0", "langage": "en", "sessions": [1], "questions": []}\n',
+            "required, and 'langage' is none: is it meant?",
+        ),
     ],
 )
 def test_a_bad_data_file_is_named_with_its_place(tmp_path: Path, out: Path, content: bytes, sentence: str) -> None:

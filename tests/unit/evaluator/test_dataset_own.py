@@ -38,7 +38,12 @@ def test_declared_zone_and_language_hold(tmp_path: Path) -> None:
     ("record", "field", "words"),
     [
         (OWN | {"sesions": []}, "sesions", "Extra inputs are not permitted"),
-        (without(OWN, "language"), "language", "Field required"),
+        (without(OWN, "language"), "language", "Field required$|Field required;"),
+        (
+            changed(OWN, "sessions", 1, "turns", 0, {"role": "user", "mood": "good", "txt": "Hallo"}),
+            "sessions[1].turns[0].text",
+            "Field required, and 'txt' is none: is it meant?",
+        ),
         (changed(OWN, "language", "German"), "language", "pattern"),
         (changed(OWN, "sessions", 0, "turns", 1, "role", "bot"), "sessions[0].turns[1].role", "pattern"),
         (changed(OWN, "sessions", 0, "turns", 0, "turn_id", "ä"), "sessions[0].turns[0].turn_id", "pattern"),
