@@ -82,7 +82,7 @@ def _misspelt(found: Sequence[ErrorDetails]) -> str:
         str(each["loc"][-1]) for each in found if each["type"] == "extra_forbidden" and [*each["loc"][:-1]] == place
     ]
     near = get_close_matches(str(name), beside, n=1) if found[0]["type"] == "missing" else []
-    return f", and {near[0]!r} is none: is it meant?" if near else ""
+    return f" (and there is no field {near[0]!r})" if near else ""
 
 
 def _path(location: tuple[int | str, ...]) -> str:

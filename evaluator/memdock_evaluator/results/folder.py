@@ -28,7 +28,7 @@ class Folder:
         self._root = root.rstrip("/")
         self._local = isinstance(self._files, LocalFileSystem)
         if file := next((path for path in _way_to(self.local_path) if os.path.isfile(path)), None):
-            raise FolderError(f"{address}: {file} is a file; name a folder")
+            raise FolderError(f"{file} is a file; name a folder")
 
     @property
     def local_path(self) -> Path | None:

@@ -160,7 +160,7 @@ def test_a_command_line_that_cannot_be_meant(
         (b'{"dialogue_id": "0", "language": "en", "sessions": [], "questions": []}\n', "record 1, field sessions"),
         (
             b'{"dialogue_id": "0", "langage": "en", "sessions": [1], "questions": []}\n',
-            "required, and 'langage' is none: is it meant?",
+            "Field required (and there is no field 'langage')",
         ),
     ],
 )

@@ -42,7 +42,7 @@ def test_declared_zone_and_language_hold(tmp_path: Path) -> None:
         (
             changed(OWN, "sessions", 1, "turns", 0, {"role": "user", "mood": "good", "txt": "Hallo"}),
             "sessions[1].turns[0].text",
-            "Field required, and 'txt' is none: is it meant?",
+            r"Field required \(and there is no field 'txt'\)",
         ),
         (changed(OWN, "language", "German"), "language", "pattern"),
         (changed(OWN, "sessions", 0, "turns", 1, "role", "bot"), "sessions[0].turns[1].role", "pattern"),
