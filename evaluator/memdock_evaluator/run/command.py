@@ -208,8 +208,8 @@ def _settings(context: click.Context, given: dict[str, Any]) -> RunSettings:
     }
     settings = RunSettings(
         **plain,
-        key=_secret(context, "key"),
-        data=tuple(map(_source, given["data"])),
+        key=secret_of(context, "key"),
+        data=tuple(map(source_of, given["data"])),
         format=given["format_"],
         stop_after=given["stop_after"] or "",
         prices=prices_of(context),
@@ -280,7 +280,8 @@ def _sample(given: dict[str, Any]) -> Sample | None:
     return Sample(dialogues=dialogues, questions=questions, seed=given["sample_seed"])
 
 
-def _source(written: str) -> DataSource:
+def source_of(written: str) -> DataSource:
+    """What a word of --data names: a file, with its language where it stands before; raises `SettingsError`."""
     language, equals, path = written.partition("=")
     declared = bool(equals) and language.isalpha() and len(language) <= 3
     source = DataSource(path=path, language=language.lower()) if declared else DataSource(path=written)
@@ -307,7 +308,7 @@ def _endpoint(purpose: str, context: click.Context) -> ModelEndpoint | None:
         purpose=purpose,
         url=url,
         model=model,
-        key=_secret(context, f"{purpose}_key"),
+        key=secret_of(context, f"{purpose}_key"),
         temperature=given[f"{purpose}_temperature"],
         timeout_s=given["model_timeout"],
         tries=given["model_tries"],
@@ -326,7 +327,7 @@ def _refuse_without_model(purpose: str, context: click.Context) -> None:
             raise SettingsError(f"{option.opts[0]} is for the one model of --{purpose}-url, and none was given: {do}")
 
 
-def _secret(context: click.Context, name: str) -> str:
+def secret_of(context: click.Context, name: str) -> str:
     """The key itself or the content of its file, "" without either; of both, the one that was typed, else the key."""
     key: str = context.params[name]
     file: Path | None = context.params[f"{name}_file"]

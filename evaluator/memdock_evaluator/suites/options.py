@@ -2,14 +2,11 @@
 
 import sys
 from collections.abc import Callable
-from pathlib import Path
 from typing import TypeAlias
 
 import click
-from click.core import ParameterSource
 
 from memdock_evaluator.answer.endpoint import ModelSettings
-from memdock_evaluator.dataset.shipped import OWN
 from memdock_evaluator.results.manifest import Sample
 from memdock_evaluator.run.command import (
     answerer_of,
@@ -17,9 +14,11 @@ from memdock_evaluator.run.command import (
     judges_of,
     refuse_unknown_variables,
     run,
+    secret_of,
+    source_of,
     without_secrets,
 )
-from memdock_evaluator.run.settings import DataSource, RunSettings, SettingsError
+from memdock_evaluator.run.settings import RunSettings, SettingsError
 
 Decorator: TypeAlias = Callable[[click.Command], click.Command]
 
@@ -60,8 +59,8 @@ def settings_of(context: click.Context) -> RunSettings:
         answerer=answerer_of(context) if asks_models else ModelSettings(),
         judge=judge_of(context) if asks_models else ModelSettings(),
         judges=judges_of(context) if asks_models else (),
-        key=_secret(context, "key"),
-        data=tuple(map(_source, given.get("data", ()))),
+        key=secret_of(context, "key"),
+        data=tuple(map(source_of, given.get("data", ()))),
         format=given.get("format_"),
         sample=_sample(context),
         flush_timeout_s=given["flush_timeout"],
@@ -78,28 +77,3 @@ def _sample(context: click.Context) -> Sample | None:
     """Whole dialogues: a question out of its dialogue has no neighbours."""
     dialogues = context.params.get("sample_dialogues")
     return None if dialogues is None else Sample(dialogues=dialogues, questions=None, seed=context.params["seed"])
-
-
-def _source(written: str) -> DataSource:
-    language, equals, path = written.partition("=")
-    declared = bool(equals) and language.isalpha() and len(language) <= 3
-    source = DataSource(path=path, language=language.lower()) if declared else DataSource(path=written)
-    if source.path != OWN and not Path(source.path).is_file():
-        raise SettingsError(f"--data {written}: there is no file {source.path}")
-    return source
-
-
-def _secret(context: click.Context, name: str) -> str:
-    """The key itself or the content of its file, "" without either; of both, the one that was typed, else the key."""
-    key: str = context.params[name]
-    file: Path | None = context.params[f"{name}_file"]
-    if file is None or (key and _is_typed(context, name) >= _is_typed(context, f"{name}_file")):
-        return key.strip()
-    try:
-        return file.read_text().strip()
-    except (OSError, UnicodeDecodeError) as error:
-        raise SettingsError(f"{file}: the key cannot be read from it") from error
-
-
-def _is_typed(context: click.Context, name: str) -> bool:
-    return context.get_parameter_source(name) is ParameterSource.COMMANDLINE
