@@ -142,7 +142,10 @@ class HttpFace:
             async with asyncio.timeout(READ_TIMEOUT_S), asyncio.timeout(exchange.call.left_s()):
                 return await read_body(exchange.headers, exchange.receive, self._limits)
         except TimeoutError:
-            raise out_of_time() from None
+            if exchange.call.left_s() == 0:
+                raise out_of_time() from None
+            late = f"the body did not come within {READ_TIMEOUT_S:g} s: send as many bytes as Content-Length says"
+            raise DeadlineExceededError("DEADLINE_EXCEEDED", late) from None
 
     def _tell(self, exchange: Exchange, reason: str, reply: Reply | None) -> None:
         self._observe(

@@ -415,6 +415,14 @@ async def test_a_deadline_also_ends_a_body_that_does_not_come(http: Http) -> Non
     assert (await asyncio.wait_for(http.raw(head.encode()), 5)).startswith(b"HTTP/1.1 504 ")
 
 
+async def test_a_body_that_never_comes_is_told_as_that(http: Http, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("memdock.face_http.READ_TIMEOUT_S", 0.1)
+    answer = await http.raw(f"POST {RETRIEVE} HTTP/1.1\r\nHost: x\r\nContent-Length: 10\r\n\r\n".encode())
+    assert answer.startswith(b"HTTP/1.1 504 ")
+    assert b"the body did not come within 0.1 s" in answer
+    assert b"X-Timeout-Ms" not in answer
+
+
 @pytest.mark.parametrize("half", [False, True], ids=["closes", "closes its sending half"])
 async def test_a_client_that_leaves_cancels_the_work_behind_it(http: Http, half: bool) -> None:
     """The two look the same from here: a FIN."""
