@@ -104,15 +104,17 @@ def stack(work: Path, grpc: str, http: str) -> None:
             write_environment(work / "env", running.grpc_url, running.http_url, running.key_file)
             click.echo(f"ready: {running.grpc_url} and {running.http_url}, systems {', '.join(running.systems)}")
             click.echo(f"in another shell: . {work / 'env'}")
-            _wait_for(notice)
+            _wait_for(notice, running)
     except StackError as error:
         raise click.ClickException(str(error)) from error
     except KeyboardInterrupt as error:
         raise click.ClickException("interrupted while starting; what was started has ended") from error
 
 
-def _wait_for(notice: Notice) -> None:
+def _wait_for(notice: Notice, running: LocalStack) -> None:
+    """Until the notice, or `StackError` where a part has ended."""
     while not notice.given:
+        running.check()
         time.sleep(0.1)
 
 

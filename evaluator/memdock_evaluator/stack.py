@@ -13,7 +13,7 @@ import sys
 import time
 from collections.abc import Iterator, Sequence
 from contextlib import ExitStack, contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import partial
 from pathlib import Path
 from urllib.request import urlopen
@@ -43,6 +43,22 @@ class LocalStack:
     http_url: str
     key_file: Path
     systems: tuple[str, ...]
+    parts: Sequence["Part"]
+
+    def check(self) -> None:
+        """Raises `StackError` where a part has ended, which none does by itself."""
+        for part in self.parts:
+            if part.process.poll() is not None:
+                raise StackError(f"{part.name} has ended ({_how(part.process.returncode)}); its log: {part.log}")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Part:
+    """A process of a stack."""
+
+    name: str
+    log: Path
+    process: "subprocess.Popen[bytes]"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -95,6 +111,7 @@ def local_stack(
             http_url=f"http://127.0.0.1:{ports['http']}",
             key_file=key_file,
             systems=tuple(addresses),
+            parts=starts.parts,
         )
 
 
@@ -120,11 +137,12 @@ def _alone_in(folder: Path) -> Iterator[int]:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _Starts:
-    """Starts the parts of a stack."""
+    """Starts the parts of a stack; `parts` are those that it has started."""
 
     folder: Path
     notice: Notice
     lock: int
+    parts: list[Part] = field(default_factory=list)
 
     @contextmanager
     def process(self, name: str, command: str, flags: Sequence[str]) -> Iterator[dict[str, int]]:
@@ -144,7 +162,9 @@ class _Starts:
                 preexec_fn=partial(_end_with, os.getpid()),
             )
         try:
-            yield self._ports(process, port_file, name, log)
+            ports = self._ports(process, port_file, name, log)
+            self.parts.append(Part(name=name, log=log, process=process))
+            yield ports
         finally:
             _stop(process)
 
@@ -204,6 +224,11 @@ def find_command(command: str) -> str:
 def clean_environment() -> dict[str, str]:
     """Our environment without the settings of other deployables."""
     return {name: value for name, value in os.environ.items() if not name.startswith("MEMDOCK_")}
+
+
+def _how(code: int) -> str:
+    """An exit code in words; below zero it is a signal's number."""
+    return f"killed by {signal.Signals(-code).name}" if code < 0 else f"exit code {code}"
 
 
 def _last_line(said: str) -> str:
