@@ -21,11 +21,17 @@ MAX_HEAD_BYTES = 16 * 1024
 The count and the bound are those of gRPC (RFC 9113, 6.5.2), so that both faces take the same.
 """
 
+HEAD_TIMEOUT_S = 20.0
+"""How long a request's URL and headers may take to come, from the connection or the first byte on."""
+
 _BACKLOG = 2048
 _MALFORMED = InvalidArgumentError("MALFORMED_REQUEST", "the request is not HTTP/1.1 as RFC 9112 has it")
 _HEAD_TOO_LARGE = InvalidArgumentError(
     "MALFORMED_REQUEST",
     f"the URL and the headers take more than {MAX_HEAD_BYTES} bytes, each header counted with 32 more; send fewer",
+)
+_HEAD_TOO_SLOW = InvalidArgumentError(
+    "MALFORMED_REQUEST", f"the URL and the headers did not come within {HEAD_TIMEOUT_S:.0f} s; send the request again"
 )
 
 
@@ -79,13 +85,29 @@ class HeadTooLargeError(Exception):
 
 
 class _Connection(HttpToolsProtocol):
-    """uvicorn's connection with a bound on a request's head, which it has none for, and with refusals as problems."""
+    """uvicorn's connection with bounds on a request's head, its bytes and its time, and with refusals as problems.
+
+    uvicorn has neither bound: a client could hold a connection for ever with a byte now and then.
+    """
 
     _untold_bytes = 0
     """What came since the parser last told of something whole: it keeps a header, or a trailer, until its end."""
     _refusal = _MALFORMED
+    _head_comes = True
+    """Whether what comes next belongs to a head."""
+    _head_deadline: asyncio.TimerHandle | None = None
+
+    def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
+        super().connection_made(transport)
+        self._await_head()
+
+    def connection_lost(self, exc: Exception | None) -> None:
+        self._head_came()
+        super().connection_lost(exc)
 
     def data_received(self, data: bytes) -> None:
+        if self._head_comes and self._head_deadline is None:
+            self._await_head()
         self._untold_bytes += len(data)
         super().data_received(data)
         if self._untold_bytes > MAX_HEAD_BYTES and not self.transport.is_closing():
@@ -94,6 +116,8 @@ class _Connection(HttpToolsProtocol):
 
     def on_headers_complete(self) -> None:
         self._untold_bytes = 0
+        self._head_came()
+        self._head_comes = False
         if len(self.url) + sum(len(name) + len(value) + 32 for name, value in self.headers) > MAX_HEAD_BYTES:
             self._refusal = _HEAD_TOO_LARGE
             raise HeadTooLargeError
@@ -106,7 +130,25 @@ class _Connection(HttpToolsProtocol):
 
     def on_message_complete(self) -> None:
         self._untold_bytes = 0
+        self._head_comes = True
         super().on_message_complete()
+
+    def _await_head(self) -> None:
+        self._head_deadline = self.loop.call_later(HEAD_TIMEOUT_S, self._head_late)
+
+    def _head_came(self) -> None:
+        if self._head_deadline is not None:
+            self._head_deadline.cancel()
+            self._head_deadline = None
+
+    def _head_late(self) -> None:
+        if self.transport.is_closing():
+            return
+        if not self._untold_bytes:  # nobody has begun to ask
+            self.transport.close()
+            return
+        self._refusal = _HEAD_TOO_SLOW
+        self.send_400_response("")
 
     def send_400_response(self, msg: str) -> None:  # noqa: ARG002  the library's own words
         request_id = new_request_id()
