@@ -4,11 +4,11 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
+from memdock.callers import Anybody, Callers, KeyFileCallers
 from memdock.key_file import KeyFileError
 from memdock.tls import Tls, client_context
 from memdock.transport import Endpoint, Transport, open_transport
 from memdock_gateway.audit import Audit
-from memdock_gateway.callers import Anybody, Callers, KeyFileCallers
 from memdock_gateway.config import Config, SystemConfig, TlsConfig
 from memdock_gateway.gate import Gate
 from memdock_gateway.metrics import Metrics

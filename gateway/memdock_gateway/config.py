@@ -3,7 +3,6 @@
 Credentials are never in it, only the names of the files that hold them. Paths are relative to the folder of the file.
 """
 
-import ipaddress
 import re
 from pathlib import Path
 from typing import Annotated, Protocol, Self
@@ -13,6 +12,7 @@ from pydantic import AfterValidator, BaseModel, ConfigDict, Field, PrivateAttr, 
 from pydantic_core import PydanticCustomError
 
 from memdock.check import SYSTEM
+from memdock.face import is_loopback
 from memdock.tls import Tls
 from memdock.types import Limits
 
@@ -69,13 +69,6 @@ def _listen_address(address: str) -> str:
     if not found or int(found["port"]) > 65535:
         raise _wrong(f"{address!r} is not host:port, such as 127.0.0.1:7450 (port 0: any free one)")
     return address
-
-
-def _is_loopback(host: str) -> bool:
-    try:
-        return ipaddress.ip_address(host.strip("[]")).is_loopback
-    except ValueError:
-        return host == "localhost"
 
 
 def _system_name(name: str) -> str:
@@ -290,4 +283,4 @@ class Config(Section):
     def open_face(self) -> str | None:
         """The face that somebody outside this machine may reach, `grpc` or `http`; `None`: neither."""
         addresses = {"grpc": self.listen.grpc, "http": self.listen.http}
-        return next((face for face, one in addresses.items() if not _is_loopback(one.rpartition(":")[0])), None)
+        return next((face for face, one in addresses.items() if not is_loopback(one)), None)

@@ -4,11 +4,11 @@ import asyncio
 from collections.abc import Mapping
 from typing import Any
 
+from memdock.callers import Callers
 from memdock.errors import PermissionDeniedError, UnavailableError, error
 from memdock.face import Served
 from memdock.keys import Key
 from memdock.service import METHODS, Call, Method
-from memdock_gateway.callers import Callers
 from memdock_gateway.exchange import Exchange, current
 from memdock_gateway.observe import Observer
 from memdock_gateway.readiness import Readiness

@@ -11,18 +11,16 @@ from typing import Self
 
 import structlog
 
+from memdock.callers import KeyFileCallers, keep_reloading
 from memdock.face_grpc import grpc_server
 from memdock.face_http import HttpFace
 from memdock.http_server import HttpServer
-from memdock.log import log_fault
 from memdock.signals import told_to_end
 from memdock.whole_file import write_whole
 from memdock_gateway.app import http_app
 from memdock_gateway.assembly import Parts, assemble
-from memdock_gateway.callers import KeyFileCallers
 from memdock_gateway.config import Config
 
-RELOAD_EVERY_S = 1.0
 GRPC_GOODBYE_S = 1.0
 
 
@@ -102,14 +100,5 @@ def _close_parts(parts: Parts, ends: contextlib.AsyncExitStack) -> None:
     for transport in parts.transports.values():
         ends.push_async_callback(transport.close)
     if isinstance(parts.callers, KeyFileCallers):
-        watching = asyncio.create_task(_keep_reloading(parts.callers))
+        watching = asyncio.create_task(keep_reloading(parts.callers))
         ends.callback(watching.cancel)
-
-
-async def _keep_reloading(callers: KeyFileCallers) -> None:
-    while True:
-        await asyncio.sleep(RELOAD_EVERY_S)
-        try:
-            callers.reload()
-        except Exception as fault:  # noqa: BLE001  a key that is revoked must end, whatever one reading comes to
-            log_fault("keys_not_reloaded", fault)

@@ -1,5 +1,6 @@
 """What the gRPC and the HTTP face share: who calls, how a call is answered, and what is told about it afterwards."""
 
+import ipaddress
 import random
 import re
 import time
@@ -133,6 +134,15 @@ def host_and_port(address: str) -> tuple[str, int]:
     if not host or not re.fullmatch(r"\d{1,5}", port, re.ASCII) or int(port) > 65535:
         raise cannot_listen(address, "it is not of the form host:port, with a port up to 65535")
     return host.strip("[]"), int(port)
+
+
+def is_loopback(address: str) -> bool:
+    """Whether only this machine reaches what listens on `address` (`host:port`)."""
+    host = address.rpartition(":")[0].strip("[]")
+    try:
+        return ipaddress.ip_address(host).is_loopback
+    except ValueError:
+        return host == "localhost"
 
 
 def cannot_listen(address: str, why: str) -> OSError:

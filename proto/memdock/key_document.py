@@ -7,10 +7,11 @@ from datetime import datetime
 from typing import Any, TypeVar
 
 from memdock.check import ID, SYSTEM
-from memdock.keys import ANY, Key, Secret
+from memdock.keys import ANY, EVALUATION_CALLS, Key, Secret
 from memdock.service import METHODS
 
 VERSION = 1
+CALLS = (*METHODS, *EVALUATION_CALLS)
 KEY_FIELDS = ("key_id", "tenant", "systems", "spaces", "calls", "created", "expires", "secrets")
 
 T = TypeVar("T")
@@ -53,7 +54,7 @@ def check_bindings(key: Key) -> None:
         whole = space.removesuffix(ANY)
         _check(space == ANY or ID.fullmatch(whole), "spaces", f"{space!r} is no space_id, nor a beginning with {ANY}")
     for call in key.calls:
-        _check(call == ANY or call in METHODS, "calls", f"{call!r} is none of {', '.join(METHODS)}, nor {ANY}")
+        _check(call == ANY or call in CALLS, "calls", f"{call!r} is none of {', '.join(CALLS)}, nor {ANY}")
 
 
 def _parse_key(entry: Any) -> Key:

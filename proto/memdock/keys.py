@@ -17,6 +17,8 @@ from memdock.errors import PermissionDeniedError, UnauthenticatedError
 
 PREFIX = "mdk"
 ANY = "*"
+EVALUATION_CALLS = ("ReadRuns", "StartRuns", "EndRuns")
+"""What a key may do at `memdock-eval serve`: look at runs, begin and resume them, cancel and remove them."""
 
 _KEY_ID = re.compile(r"[a-z0-9]{10}")
 _NO_HASH = "0" * 64

@@ -1,4 +1,4 @@
-"""`keys`: the file of API keys that a gateway reads."""
+"""`keys`: the file of API keys that a gateway, or an evaluation server, reads."""
 
 from collections.abc import Sequence
 from datetime import timedelta
@@ -25,7 +25,7 @@ _FILE = click.option(
 
 @click.group()
 def keys() -> None:
-    """Create, rotate, list and revoke the API keys of a gateway, in its file of keys.
+    """Create, rotate, list and revoke the API keys of a gateway or an evaluation server, in its file of keys.
 
     \b
       memdock keys create --tenant acme --system rag-hybrid --space "acme-*"
@@ -42,7 +42,13 @@ def keys() -> None:
 @click.option(
     "--space", "spaces", multiple=True, default=[ANY], help="A space, or a beginning with *; may be repeated.  [all]"
 )
-@click.option("--call", "calls", multiple=True, default=[ANY], help="A call, such as Retrieve; may be repeated.  [all]")
+@click.option(
+    "--call",
+    "calls",
+    multiple=True,
+    default=[ANY],
+    help="A call, such as Retrieve or ReadRuns; may be repeated.  [all]",
+)
 @click.option("--lifetime", type=span, help="How long it is valid: 90d, 12h. Left out: until it is revoked.")
 @click.pass_obj
 def create(
@@ -118,7 +124,7 @@ def list_keys(target: Target, file: Path) -> None:
 @_FILE
 @click.argument("key_id")
 def revoke(file: Path, key_id: str) -> None:
-    """Remove a key; it is refused as soon as the gateway has read the file again."""
+    """Remove a key; it is refused as soon as the server has read the file again."""
     with editing(file) as edited:
         edited.find(key_id)
         del edited.keys[key_id]

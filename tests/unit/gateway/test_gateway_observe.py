@@ -12,9 +12,9 @@ import orjson
 import pytest
 from opentelemetry.sdk.trace.export.in_memory_span_exporter import InMemorySpanExporter
 
+from memdock.callers import DEVELOPMENT_KEY
 from memdock.face import Served
 from memdock.service import METHODS, Call
-from memdock_gateway.callers import DEVELOPMENT_KEY
 from memdock_gateway.exchange import Exchange
 from memdock_gateway.lanes import Lane
 from memdock_gateway.log import set_up_logs

@@ -12,12 +12,12 @@ import orjson
 import pytest
 from google.protobuf.message import Message
 
+from memdock.callers import DEVELOPMENT_KEY
 from memdock.errors import MemdockError, error
 from memdock.service import METHODS, Call, Method
 from memdock.types import Limits
 from memdock.v1 import memory_pb2 as pb
 from memdock_gateway.audit import Audit
-from memdock_gateway.callers import DEVELOPMENT_KEY
 from memdock_gateway.exchange import Exchange
 from memdock_gateway.router import Router
 from memdock_gateway.space_key import DEVELOPMENT_KEY as SPACE_KEY

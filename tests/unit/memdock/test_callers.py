@@ -1,13 +1,13 @@
-"""API keys from a file that changes while the gateway runs: whatever is in it, what was revoked ends."""
+"""API keys from a file that changes while a program serves: whatever is in it, what was revoked ends."""
 
 import asyncio
 from pathlib import Path
 
 import pytest
 
+from memdock import callers as module
+from memdock.callers import KeyFileCallers, keep_reloading
 from memdock.errors import MemdockError
-from memdock_gateway import server
-from memdock_gateway.callers import KeyFileCallers
 from support.gateways import ANYTHING, make_key
 
 GARBAGE = [
@@ -77,8 +77,8 @@ async def test_a_reading_that_fails_is_not_the_last(monkeypatch: pytest.MonkeyPa
                 third.set()
             raise MemoryError
 
-    monkeypatch.setattr(server, "RELOAD_EVERY_S", 0)
-    reloading = asyncio.create_task(server._keep_reloading(Failing()))
+    monkeypatch.setattr(module, "RELOAD_EVERY_S", 0)
+    reloading = asyncio.create_task(keep_reloading(Failing()))
     async with asyncio.timeout(5):
         await third.wait()
     reloading.cancel()

@@ -1,5 +1,6 @@
-"""Who calls: the key behind a credential, from a file that may change while the gateway runs."""
+"""Who calls: the key behind a credential, from a file that may change while a program serves."""
 
+import asyncio
 from datetime import UTC, datetime
 from hashlib import sha256
 from pathlib import Path
@@ -9,6 +10,9 @@ import structlog
 
 from memdock.key_file import KeyFileError, read_keys
 from memdock.keys import ANY, Key, Keyring
+from memdock.log import log_fault
+
+RELOAD_EVERY_S = 1.0
 
 DEVELOPMENT_KEY = Key(
     key_id="",
@@ -66,6 +70,16 @@ class KeyFileCallers:
             structlog.get_logger().error("keys_not_reloaded", problem=str(problem))
         else:
             structlog.get_logger().info("keys_reloaded", keys=len(self._keyring))
+
+
+async def keep_reloading(callers: KeyFileCallers) -> None:
+    """Takes changes of the file within `RELOAD_EVERY_S`, until it is cancelled."""
+    while True:
+        await asyncio.sleep(RELOAD_EVERY_S)
+        try:
+            callers.reload()
+        except Exception as fault:  # noqa: BLE001  a key that is revoked must end, whatever one reading comes to
+            log_fault("keys_not_reloaded", fault)
 
 
 def _stamp(path: Path) -> tuple[int, int, int]:
