@@ -1,14 +1,12 @@
 """The page: templates, their filters, and what they are given."""
 
-import re
-from collections.abc import Sequence
-from datetime import datetime
+from collections.abc import Mapping, Sequence
 
 from jinja2 import Environment, PackageLoader, StrictUndefined, select_autoescape
-from markupsafe import Markup
 
 from memdock_evaluator.report.drawings import FAILURES, failure_bars, forests, recall_curves
 from memdock_evaluator.report.explorer import RESULTS, explorer, packed
+from memdock_evaluator.report.language import PageWords
 from memdock_evaluator.report.tables import cutoffs, result_bars, slice_table, stages
 from memdock_evaluator.results.manifest import Manifest
 from memdock_evaluator.results.rows import Row
@@ -17,13 +15,20 @@ from memdock_evaluator.summary.comparisons import Comparisons
 from memdock_evaluator.summary.ranking import display_name, languages_of, systems_in_order
 from memdock_evaluator.summary.shape import Caveat, Summary
 from memdock_evaluator.tables.published import SOURCE, published
-from memdock_evaluator.words import counted
-
-_LANGUAGES = {"ru": "Russian", "en": "English"}
+from memdock_evaluator.words.language import LANGUAGES
 
 
-def render(summary: Summary, rows: Sequence[Row], manifest: Manifest, comparisons: Comparisons) -> str:
-    """All of `report.html`."""
+def render(
+    summary: Summary,
+    rows: Sequence[Row],
+    manifest: Manifest,
+    comparisons: Comparisons,
+    *,
+    language: str,
+    pages: Mapping[str, str],
+) -> str:
+    """The whole page in one of `LANGUAGES`; `pages` are the files of all of them, which it links to."""
+    words = PageWords(language)
     environment = Environment(
         loader=PackageLoader("memdock_evaluator.report"),
         autoescape=select_autoescape(["html"]),
@@ -31,22 +36,13 @@ def render(summary: Summary, rows: Sequence[Row], manifest: Manifest, comparison
         trim_blocks=True,
         lstrip_blocks=True,
     )
-    environment.filters |= {
-        "breakable": _breakable,
-        "caveats": _about,
-        "count": _count,
-        "counted": _counted,
-        "display": display_name,
-        "language": _language,
-        "ms": _ms,
-        "moment": _moment,
-        "points": _points,
-        "probability": _probability,
-        "share": _share,
-    }
+    environment.filters.update(words.filters, caveats=_about, display=display_name)
+    environment.globals |= {"t": words.t, "tn": words.tn}
     environment.tests["inner"] = lambda stage: "/" in stage
     table = slice_table(summary)
     return environment.get_template("report.html").render(
+        language=language,
+        pages=[(code, LANGUAGES[code], file) for code, file in pages.items() if code != language],
         summary=summary,
         manifest=manifest,
         plan=manifest.plan,
@@ -72,52 +68,3 @@ def render(summary: Summary, rows: Sequence[Row], manifest: Manifest, comparison
 
 def _about(caveats: Sequence[Caveat], *about: str) -> list[str]:
     return [caveat["text"] for caveat in caveats if caveat["about"] in about]
-
-
-def _breakable(word: str) -> Markup:
-    """A word that a narrow column may part before a capital and after an underscore or a plus."""
-    return Markup("<wbr>").join(re.split(r"(?<=[a-z])(?=[A-Z])|(?<=[_+])", word))
-
-
-def _share(value: float | None) -> str:
-    """A score of 0 to 1 in per cent, without the sign."""
-    return "–" if value is None else f"{100 * value:.1f}"
-
-
-def _points(difference: float) -> str:
-    """A difference of shares in points, with its sign."""
-    points = round(100 * difference, 1) + 0.0
-    return f"{points:+.1f}".replace("-", "−") if points else "0.0"
-
-
-def _probability(value: float | None) -> str:
-    if value is None:
-        return "–"
-    return "< 0.001" if value < 0.001 else f"{value:.3f}"
-
-
-def _count(value: float) -> str:
-    """A whole number with thin spaces between thousands."""
-    return f"{value:,.0f}".replace(",", "\u202f")
-
-
-def _counted(number: int, one: str) -> str:
-    """ "1 dialogue", "2 dialogues", with the same spaces."""
-    return counted(number, one).replace(",", "\u202f")
-
-
-def _ms(value: float) -> str:
-    """A time in the unit that reads best, from milliseconds to minutes."""
-    if value >= 120_000:
-        return f"{value / 60_000:.1f} min"
-    if value >= 1000:
-        return f"{value / 1000:.1f} s"
-    return f"{value:.0f} ms" if value >= 100 else f"{value:.1f} ms"
-
-
-def _language(code: str) -> str:
-    return _LANGUAGES.get(code, code)
-
-
-def _moment(time: datetime) -> str:
-    return f"{time:%Y-%m-%d %H:%M} {time.tzname() or ''}".strip()

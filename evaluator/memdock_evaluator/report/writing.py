@@ -1,4 +1,4 @@
-"""From a run's folder to its `summary.json`, `statistics.json`, tables and `report.html`."""
+"""From a run's folder to its `summary.json`, `statistics.json`, tables and `report.html`, in Russian too."""
 
 from collections.abc import Mapping, Sequence
 from pathlib import Path
@@ -8,7 +8,8 @@ from memdock_evaluator.summary import Summary, summarise, to_json
 from memdock_evaluator.summary.build import SUMMARY
 from memdock_evaluator.summary.source import RunFilesError, read_run
 
-REPORT = "report.html"
+PAGES = {"en": "report.html", "ru": "report.ru.html"}
+"""The file of the report in each language."""
 
 
 def write_report(
@@ -16,8 +17,8 @@ def write_report(
 ) -> Summary:
     """Write all that is computed from the rows of a run into its folder (a path or a URL), and return the summary.
 
-    That is `summary.json`, `statistics.json`, `tables/` and `report.html`. `families` and `atemporal` are those of
-    `comparisons.compare`. Raises `RunFilesError` (also for a system that the run does not have), `ManifestError` or
+    That is `summary.json`, `statistics.json`, `tables/` and the files of `PAGES`. `families` and `atemporal` are those
+    of `comparisons.compare`. Raises `RunFilesError` (also for a system that the run does not have), `ManifestError` or
     `FolderError`.
     """
     # Here, since numpy takes a while to load and a command line that is refused should not wait for it.
@@ -32,9 +33,13 @@ def write_report(
     except ValueError as error:
         raise RunFilesError(f"{folder.address}: {error}") from error
     summary = summarise(run.rows, run.timings, run.manifest, labelled_right=run.labelled_right)
-    page = render(summary, run.rows, run.manifest, comparisons)
+    pages = {
+        file: render(summary, run.rows, run.manifest, comparisons, language=language, pages=PAGES)
+        for language, file in PAGES.items()
+    }
     folder.write(SUMMARY, to_json(summary))
     folder.write(STATISTICS, comparisons.to_json())
     write_tables(folder, summary, comparisons, run.manifest)
-    folder.write(REPORT, page.encode())
+    for file, page in pages.items():
+        folder.write(file, page.encode())
     return summary

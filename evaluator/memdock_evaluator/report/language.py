@@ -1,0 +1,89 @@
+"""What the templates say and how they write figures, in one language.
+
+In a template: `{{ t("English sentence with {n}", n=3) }}`, `{{ tn("{n} question", "{n} questions", n) }}`, and for what
+is named by data or code (an axis, a slice, an outcome) `{{ name|word }}`. Sentences may hold markup, values never do.
+"""
+
+import re
+from collections.abc import Callable
+from datetime import datetime
+from typing import Any
+
+from markupsafe import Markup
+
+from memdock_evaluator.words.language import Words, later
+
+_NAMES = {"en": later("English"), "ru": later("Russian")}
+_REQUESTS = {
+    "pair": later("one request a pair of turns"),
+    "turn": later("one request a turn"),
+    "session": later("one request a session"),
+}
+_BLANK = "–"
+
+
+class PageWords(Words):
+    """`Words` whose sentences are markup, and the filters of the templates."""
+
+    def _filled(self, text: str, values: dict[str, object]) -> str:
+        return super()._filled(Markup(text), values)  # noqa: S704 - t and tn are given literals of ours, never data
+
+    @property
+    def filters(self) -> dict[str, Callable[..., Any]]:
+        """The filters by the names that the templates use."""
+        return {
+            "breakable": breakable,
+            "count": self.number,
+            "language": self.name,
+            "ms": self.ms,
+            "moment": self.moment,
+            "points": self.points,
+            "probability": self.probability,
+            "requests": self.requests,
+            "share": self.share,
+            "word": self.word,
+        }
+
+    def name(self, code: str) -> str:
+        """A language of the data: "en" is "English", an unknown code itself."""
+        return self.word(_NAMES.get(code, code))
+
+    def requests(self, unit: str) -> str:
+        """What goes into one request of ingest: `unit` is "pair", "turn", "session" or "batch:50"."""
+        if unit.startswith("batch:"):
+            n = int(unit.removeprefix("batch:"))
+            return self.tn("one request every {n} turn", "one request every {n} turns", n)
+        return self.word(_REQUESTS.get(unit, unit))
+
+    def share(self, value: float | None, digits: int = 1) -> str:
+        """A score of 0 to 1 in per cent, without the sign."""
+        return _BLANK if value is None else self.number(100 * value, digits)
+
+    def points(self, difference: float) -> str:
+        """A difference of shares in points, with its sign."""
+        points = round(100 * difference, 1)
+        sign = "−" if points < 0 else "+" if points > 0 else ""
+        return sign + self.number(abs(points), 1)
+
+    def probability(self, value: float | None) -> str:
+        """A p-value to three digits."""
+        if value is None:
+            return _BLANK
+        return f"< {self.number(0.001, 3)}" if value < 0.001 else self.number(value, 3)
+
+    def ms(self, value: float) -> str:
+        """A time in the unit that reads best, from milliseconds to minutes."""
+        if value >= 120_000:
+            return self.t("{time} min", time=self.number(value / 60_000, 1))
+        if value >= 1000:
+            return self.t("{time} s", time=self.number(value / 1000, 1))
+        return self.t("{time} ms", time=self.number(value, 0 if value >= 100 else 1))
+
+    def moment(self, time: datetime) -> str:
+        """A day and a time of it, in the zone that it comes with."""
+        return f"{self.day(time)}, {time:%H:%M} {time.tzname() or ''}".strip()
+
+
+def breakable(word: str) -> Markup:
+    """A word that a narrow column may part before a capital and after an underscore or a plus."""
+    return Markup("<wbr>").join(re.split(r"(?<=[a-z])(?=[A-Z])|(?<=[_+])", word))
