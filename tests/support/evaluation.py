@@ -14,6 +14,7 @@ from memdock.sqlite_ledger import SqliteLedger
 from memdock.system import System
 from memdock_evaluator.results.rows import Row
 from memdock_evaluator.run.evaluation import RunEnd, evaluate
+from memdock_evaluator.run.progress import show_progress
 from memdock_evaluator.run.settings import DataSource, RunSettings
 
 NO_SUCH = "There is no such information."
@@ -92,7 +93,7 @@ def settings(data: Path, out: Path, **fields: Any) -> RunSettings:
 async def ran(run: RunSettings) -> tuple[RunEnd, str]:
     """The end of a run, and what it said meanwhile."""
     said = io.StringIO()
-    end = await evaluate(run, Console(file=said, width=200))
+    end = await evaluate(run, show_progress(Console(file=said, width=200)))
     return end, said.getvalue()
 
 

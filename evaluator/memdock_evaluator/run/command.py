@@ -2,7 +2,7 @@
 
 import os
 import sys
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -32,10 +32,13 @@ from memdock_evaluator.run.options import (
     how_options,
     model_options,
     pace_options,
+    progress_option,
     what_options,
 )
 from memdock_evaluator.run.paper_profile import like_the_paper
 from memdock_evaluator.run.plan_file import ks_of
+from memdock_evaluator.run.progress import Progress, show_progress
+from memdock_evaluator.run.progress_lines import ProgressLines
 from memdock_evaluator.run.settings import DataSource, RunSettings, SettingsError
 from memdock_evaluator.summary import print_summary
 from memdock_evaluator.words import counted
@@ -63,6 +66,7 @@ class _TurnsFailed(click.ClickException):
 @pace_options
 @choice_options
 @cost_options
+@progress_option
 @click.pass_context
 def run(context: click.Context, /, **given: Any) -> None:
     """Evaluate memory systems on conversations, and write DIR.
@@ -94,11 +98,11 @@ def run(context: click.Context, /, **given: Any) -> None:
     for each in of_k or [given]:
         if ks:
             click.echo(f"k = {each['k']}")
-        settings = partial(_settings, context, each)
+        settings = partial(settings_of, context, each)
         if given["estimate"]:
             _tell_estimate(settings)
         else:
-            begin_run(settings)
+            begin_run(settings, ProgressLines(sys.stderr) if given["progress"] == "json" else None)
 
 
 def _tell_estimate(settings: Callable[[], RunSettings]) -> None:
@@ -111,7 +115,7 @@ def _tell_estimate(settings: Callable[[], RunSettings]) -> None:
         raise click.ClickException(str(error)) from error
 
 
-def begin_run(settings: Callable[[], RunSettings]) -> None:
+def begin_run(settings: Callable[[], RunSettings], progress: Progress | None = None) -> None:
     """Carries out what the options of a command say, which `settings` makes of them; errors as click shows them."""
     refuse_unknown_variables()
     try:
@@ -119,15 +123,18 @@ def begin_run(settings: Callable[[], RunSettings]) -> None:
     except SettingsError as error:
         raise click.UsageError(str(error)) from error
     try:
-        carry_out(made)
+        carry_out(made, progress)
     except KeyboardInterrupt as error:
         raise click.ClickException(f"interrupted; {_AGAIN}") from error
 
 
-def carry_out(settings: RunSettings) -> None:
-    """Runs it, writes and prints its figures; an error as click shows it, and `KeyboardInterrupt` by a signal."""
+def carry_out(settings: RunSettings, progress: Progress | None = None) -> None:
+    """Runs it, writes and prints its figures; an error as click shows it, and `KeyboardInterrupt` by a signal.
+
+    `progress`: where it is told how far the run is; `None`: on standard error, for people.
+    """
     try:
-        end = run_until_told(evaluate(settings, Console(stderr=True)))
+        end = run_until_told(evaluate(settings, progress or show_progress(Console(stderr=True))))
     except (SettingsError, PromptError, ManifestError, PriceError) as error:
         raise click.UsageError(str(error)) from error
     except (DatasetError, FolderError, PartError, RunStoppedError) as error:
@@ -197,7 +204,8 @@ def _why(end: RunEnd) -> str:
     return f" ({failed} for want of infrastructure: their rows say why)" if failed else ""
 
 
-def _settings(context: click.Context, given: dict[str, Any]) -> RunSettings:
+def settings_of(context: click.Context, given: Mapping[str, Any]) -> RunSettings:
+    """What the options of `run` ask for; raises `SettingsError`."""
     plain = {
         name: given[name]
         for name in (
@@ -273,7 +281,7 @@ def judges_of(context: click.Context) -> tuple[NamedJudge, ...]:
     return tuple(read_judges(given["judges"], **limits, concurrency=given["model_concurrency"]))
 
 
-def _sample(given: dict[str, Any]) -> Sample | None:
+def _sample(given: Mapping[str, Any]) -> Sample | None:
     dialogues, questions = given["sample_dialogues"], given["sample_questions"]
     if dialogues is None and questions is None:
         return None

@@ -5,8 +5,6 @@ from contextlib import AsyncExitStack
 from dataclasses import dataclass, replace
 from typing import Any
 
-from rich.console import Console
-
 from memdock_evaluator.cost.bill import bill
 from memdock_evaluator.cost.budget import BudgetSpentError
 from memdock_evaluator.cost.prices import Prices, read_prices
@@ -19,7 +17,7 @@ from memdock_evaluator.results.parts import Parts
 from memdock_evaluator.results.records import ANSWER, INGEST, RETRIEVE, ROWS, Kind
 from memdock_evaluator.run.beginning import begin, earlier, held, now
 from memdock_evaluator.run.loop import Loop
-from memdock_evaluator.run.progress import show_progress
+from memdock_evaluator.run.progress import Progress
 from memdock_evaluator.run.recorded import RecordedRun
 from memdock_evaluator.run.selection import Selection
 from memdock_evaluator.run.settings import RunSettings
@@ -74,10 +72,10 @@ class RunEnd:
         return bool(self.lacking) and not (self.stopped or self.unanswered)
 
 
-async def evaluate(settings: RunSettings, console: Console) -> RunEnd:
+async def evaluate(settings: RunSettings, progress: Progress) -> RunEnd:
     """Runs what the settings say, or goes on with it, and writes the files of `settings.out`.
 
-    Progress goes to `console`. Raises `SettingsError`, `DatasetError`, `PromptError`, `ManifestError`, `FolderError`,
+    Raises `SettingsError`, `DatasetError`, `PromptError`, `ManifestError`, `FolderError`,
     `PartError` or `RunStoppedError` where the run cannot begin; what stops it later is told by the `RunEnd`.
     """
     recorded = None if settings.reuse is None else RecordedRun(settings.reuse)
@@ -87,7 +85,6 @@ async def evaluate(settings: RunSettings, console: Console) -> RunEnd:
     survey = await asyncio.to_thread(selection.survey)
     if recorded is not None:
         recorded.check(survey.facts)
-    progress = show_progress(console)
     async with AsyncExitStack() as stack:
         languages = tuple(survey.facts.languages)
         tools = await open_tools(settings, languages, stack, progress.say, recorded)

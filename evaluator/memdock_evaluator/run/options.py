@@ -374,3 +374,11 @@ cost_options = _grouped(
         "the run ends with exit code 4; the same command with a higher budget goes on.",
     ),
 )
+
+progress_option = click.option(
+    "--progress",
+    type=click.Choice(["shown", "json"]),
+    default="shown",
+    show_default=True,
+    help="How far the run is, on standard error: for people, or for programs a JSON object a line.",
+)

@@ -1,6 +1,7 @@
 """A plan file: the options of `memdock-eval run` in YAML, checked one by one, each error with its line."""
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
 from difflib import get_close_matches
 from pathlib import Path
 
@@ -13,7 +14,22 @@ _KS = "memdock_evaluator.run.plan_file.ks"
 
 
 class PlanFileError(click.UsageError):
-    """A plan file that cannot be used; the message names file, line and field."""
+    """A plan that cannot be used. The message names file, line and field; `field` and `what` are parts of it."""
+
+    def __init__(self, place: str, what: str, *, line: int | None = None, field: str = "") -> None:
+        at = place if line is None else f"{place}, line {line}"
+        super().__init__(f"{at}: {field}: {what}" if field else f"{at}: {what}")
+        self.field, self.what = field, what
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PlanField:
+    """A field as it is written: `words` of a list, or one word where `is_list` is not set. Lines count from 1."""
+
+    name: str
+    line: int
+    words: tuple[str, ...]
+    is_list: bool
 
 
 def read_plan_file(context: click.Context, parameter: click.Parameter, path: Path | None) -> None:
@@ -25,24 +41,41 @@ def read_plan_file(context: click.Context, parameter: click.Parameter, path: Pat
     """
     if path is None:
         return
-    options = {_name(option): option for option in context.command.params if option is not parameter}
+    try:
+        text = path.read_text(encoding="utf-8")
+    except (OSError, UnicodeDecodeError) as error:
+        raise PlanFileError(str(path), "the plan cannot be read from it") from error
+    take_plan(context, plan_fields(text, str(path)), str(path), leave_out=parameter.name)
+
+
+def take_plan(context: click.Context, fields: Iterable[PlanField], place: str, *, leave_out: str | None = None) -> None:
+    """Makes the fields the defaults of the options of `context`'s command, all but the option that `leave_out` names.
+
+    `place` is how errors call the plan. Raises `PlanFileError`.
+    """
+    options = {_name(option): option for option in context.command.params if option.name != leave_out}
     defaults: dict[str, object] = {}
-    for key, node in _pairs(path):
-        where = f"{path}, line {key.start_mark.line + 1}: {key.value}"
-        if key.value in _SECRETS:
-            raise PlanFileError(f"{where}: a key does not belong into a plan: give {key.value}-file, or its variable")
-        if (option := options.get(key.value)) is None or option.name is None:
-            near = get_close_matches(key.value, options, n=1)
-            raise PlanFileError(f"{where}: there is no such field{f'; is {near[0]} meant?' if near else ''}")
+    for field in fields:
+
+        def refused(what: str, at: PlanField = field) -> PlanFileError:
+            return PlanFileError(place, what, line=at.line, field=at.name)
+
+        if field.name in _SECRETS:
+            raise refused(f"a key does not belong into a plan: give {field.name}-file, or its variable")
+        if (option := options.get(field.name)) is None or option.name is None:
+            near = get_close_matches(field.name, options, n=1)
+            raise refused(f"there is no such field{f'; is {near[0]} meant?' if near else ''}")
         if option.name in defaults:
-            raise PlanFileError(f"{where}: it stands there twice")
-        words = [_word(path, key, item) for item in node.value] if isinstance(node, yaml.SequenceNode) else None
-        if words is not None and not option.multiple and key.value != _MANY:
-            raise PlanFileError(f"{where}: it takes one value, not a list")
-        if words == []:
-            raise PlanFileError(f"{where}: the list is empty")
-        given = words if words is not None else [_word(path, key, node)]
-        values = [_checked(context, option, item, where) for item in ([given] if option.multiple else given)]
+            raise refused("it stands there twice")
+        if field.is_list and not option.multiple and field.name != _MANY:
+            raise refused("it takes one value, not a list")
+        if not field.words:
+            raise refused("the list is empty")
+        given = list(field.words)
+        try:
+            values = [option.process_value(context, item) for item in ([given] if option.multiple else given)]
+        except click.BadParameter as error:
+            raise refused(error.message) from error
         if len(values) > 1:
             context.meta[_KS] = tuple(dict.fromkeys(values))
         defaults[option.name] = given if option.multiple else given[0]
@@ -62,36 +95,36 @@ def _name(option: click.Parameter) -> str:
     return max(option.opts, key=len).lstrip("-")
 
 
-def _pairs(path: Path) -> Iterator[tuple[yaml.ScalarNode, yaml.Node]]:
+def plan_fields(text: str, place: str) -> list[PlanField]:
+    """The fields of a plan in YAML, or in JSON, which is YAML too; raises `PlanFileError`."""
     try:
-        tree = yaml.compose(path.read_text(encoding="utf-8"), Loader=yaml.SafeLoader)
-    except (OSError, UnicodeDecodeError) as error:
-        raise PlanFileError(f"{path}: the plan cannot be read from it") from error
+        tree = yaml.compose(text, Loader=yaml.SafeLoader)
     except yaml.MarkedYAMLError as error:
         line = error.problem_mark.line + 1 if error.problem_mark else 1
-        raise PlanFileError(f"{path}, line {line}: it is no YAML: {error.problem}") from error
+        raise PlanFileError(place, f"it is no YAML: {error.problem}", line=line) from error
     except yaml.YAMLError as error:
-        raise PlanFileError(f"{path}: it is no YAML: {' '.join(str(error).split())}") from error
+        raise PlanFileError(place, f"it is no YAML: {' '.join(str(error).split())}") from error
+    except RecursionError as error:
+        raise PlanFileError(place, "its brackets stand too deep in each other") from error
     if not isinstance(tree, yaml.MappingNode):
-        raise PlanFileError(f"{path}: give fields and values, such as k: 10")
-    for key, node in tree.value:
-        if not isinstance(key, yaml.ScalarNode):
-            raise PlanFileError(f"{path}, line {key.start_mark.line + 1}: a field's name is a word")
-        yield key, node
+        raise PlanFileError(place, "give fields and values, such as k: 10")
+    return [_field(place, key, node) for key, node in tree.value]
 
 
-def _word(path: Path, key: yaml.ScalarNode, node: yaml.Node) -> str:
+def _field(place: str, key: yaml.Node, node: yaml.Node) -> PlanField:
+    line = key.start_mark.line + 1
+    if not isinstance(key, yaml.ScalarNode):
+        raise PlanFileError(place, "a field's name is a word", line=line)
+    name: str = key.value
+    is_list = isinstance(node, yaml.SequenceNode)
+    words = tuple(_word(place, name, item) for item in (node.value if is_list else [node]))
+    return PlanField(name=name, line=line, words=words, is_list=is_list)
+
+
+def _word(place: str, name: str, node: yaml.Node) -> str:
     """A scalar as it is written."""
     if not isinstance(node, yaml.ScalarNode) or node.tag == "tag:yaml.org,2002:null":
         line = node.start_mark.line + 1
-        raise PlanFileError(f"{path}, line {line}: {key.value}: give a value, or a list of values")
+        raise PlanFileError(place, "give a value, or a list of values", line=line, field=name)
     word: str = node.value
     return word
-
-
-def _checked(context: click.Context, option: click.Parameter, given: object, where: str) -> object:
-    """The option's own reading of it."""
-    try:
-        return option.process_value(context, given)
-    except click.BadParameter as error:
-        raise PlanFileError(f"{where}: {error.message}") from error

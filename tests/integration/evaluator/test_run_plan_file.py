@@ -86,3 +86,17 @@ def test_a_plan_that_is_not_there(tmp_path: Path) -> None:
     refused = run("--plan", tmp_path / "none.yaml")
     assert refused.exit_code == 2
     assert "none.yaml: the plan cannot be read from it" in refused.output
+
+
+def test_a_plan_whose_brackets_stand_too_deep(tmp_path: Path) -> None:
+    path = tmp_path / "deep.yaml"
+    path.write_text("data: " + "[" * 20_000)
+    refused = run("--plan", path, "--out", tmp_path / "run")
+    assert (refused.exit_code, "too deep" in refused.output) == (2, True)
+
+
+def test_progress_for_programs_is_json_on_standard_error(plan: Path, tmp_path: Path) -> None:
+    done = run("--plan", plan, "--k", 3, "--out", tmp_path / "run", "--progress", "json")
+    assert done.exit_code == 0, done.output
+    lines = [orjson.loads(line) for line in done.stderr.splitlines()]
+    assert lines[-1]["done"]["answers judged"] == [32, 32]
