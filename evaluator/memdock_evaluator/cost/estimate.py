@@ -60,6 +60,7 @@ def estimate(settings: RunSettings) -> Estimate:
     added: Counter[str] = Counter()
     retrieved: Counter[str] = Counter()
     questions = dialogues = 0
+    ingests = settings.ingest_repeats
     for dialogue in Selection(settings).dialogues():
         asked = len(dialogue.questions) * settings.repeats
         if not asked:
@@ -68,10 +69,10 @@ def estimate(settings: RunSettings) -> Estimate:
         requests = sum(1 for _ in groups(dialogue, settings.ingest_unit))
         memories = settings.k * _memory_tokens(dialogue)
         for system in settings.systems:
-            added[system] += requests
-            retrieved[system] += asked
+            added[system] += requests * ingests
+            retrieved[system] += asked * ingests
             for question in dialogue.questions:
-                _ask(tally, settings, system, dialogue.language, question, memories)
+                _ask(tally, settings, system, dialogue.language, question, memories, ingests)
         for name in settings.baselines:
             baseline = BASELINES[name]
             for question in dialogue.questions:
@@ -121,20 +122,27 @@ def in_words(found: Estimate) -> Iterator[str]:
 
 
 def _ask(
-    tally: _Tally, settings: RunSettings, system: str, language: str, question: Question, shown: int | None
+    tally: _Tally,
+    settings: RunSettings,
+    system: str,
+    language: str,
+    question: Question,
+    shown: int | None,
+    ingests: int = 1,
 ) -> None:
     """One question; `shown` are the memories' tokens, `None` where no model answers."""
-    said = estimated_tokens(question.text)
+    said, answers = estimated_tokens(question.text), settings.repeats * ingests
     if shown is not None and settings.answerer.endpoint is not None:
         frame = estimated_tokens(_text(settings.answerer.prompt, language, bundled("answer", language, "txt")))
         place = system, ANSWER, settings.answerer.endpoint.model
-        tally.add(place, settings.repeats, frame + shown + said, ANSWER_TOKENS)
+        tally.add(place, answers, frame + shown + said, ANSWER_TOKENS)
     answered = ANSWER_TOKENS if shown is not None else estimated_tokens(refusal_words(language).sentence)
     for judge in _judges(settings, language):
         if judge.endpoint is not None:
             read = said + sum(map(estimated_tokens, question.references)) + answered
             place = system, JUDGE, judge.endpoint.model
-            tally.add(place, settings.repeats, _judge_tokens(judge, language) + read, VERDICT_TOKENS)
+            verdicts = answers * settings.judge_repeats
+            tally.add(place, verdicts, _judge_tokens(judge, language) + read, VERDICT_TOKENS)
 
 
 def _judges(settings: RunSettings, language: str) -> Sequence[ModelSettings]:

@@ -3,6 +3,7 @@
 from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import asdict
+from itertools import groupby
 
 from memdock import usage
 from memdock.types import Component, ModelUsage, Residue
@@ -32,16 +33,24 @@ def write_timings(folder: Folder, units: Iterable[Unit]) -> None:
 
 def outcome_lines(folder: Folder, units: Iterable[Unit]) -> Iterator[bytes]:
     """The lines of `outcomes.jsonl`, made from the parts; raises `PartError`."""
-    for unit in sorted(units):
-        for row in sorted(Parts(folder, unit).newest(ROWS), key=lambda row: row.key):
+    for of_dialogue in _by_dialogue(units):
+        rows = (row for unit in of_dialogue for row in Parts(folder, unit).newest(ROWS))
+        for row in sorted(rows, key=lambda row: row.key):
             yield row.to_json()
 
 
 def timing_lines(folder: Folder, units: Iterable[Unit]) -> Iterator[bytes]:
     """The lines of `timings.jsonl`, made from the parts; raises `PartError`."""
-    for unit in sorted(units):
-        for timing in sorted(_timings(Parts(folder, unit)), key=lambda timing: timing.key):
+    for of_dialogue in _by_dialogue(units):
+        timings = (timing for unit in of_dialogue for timing in _timings(Parts(folder, unit)))
+        for timing in sorted(timings, key=lambda timing: timing.key):
             yield timing.to_json()
+
+
+def _by_dialogue(units: Iterable[Unit]) -> Iterator[list[Unit]]:
+    """The units of a system and dialogue together, whose rows stand between each other."""
+    for _, group in groupby(sorted(units), key=lambda unit: (unit.system, unit.language, unit.dialogue_id)):
+        yield list(group)
 
 
 def _write(folder: Folder, name: str, lines: Iterator[bytes]) -> None:

@@ -144,6 +144,7 @@ class Plan:
     k: int
     ingest_unit: str
     repeats: int
+    """Answers of each question, each with a Retrieve of its own."""
     seed: int
     reference_time: bool
     as_of: bool
@@ -152,10 +153,18 @@ class Plan:
     """The primary one; of several by language, all in one."""
     judges: Mapping[str, JudgeFacts] = field(default_factory=dict)
     """By name, where `--judges` gives them."""
+    ingest_repeats: int = 1
+    """How often a memory system stores each dialogue, in a space of its own each time."""
+    judge_repeats: int = 1
+    """Verdicts on each answer."""
     profile: str = ""
     """ "paper": `differs` lists the fields in which the run is not as the paper's."""
     differs: tuple[ProfileDifference, ...] = ()
     reused: Reused | None = None
+
+    def rows_of_question(self, *, baseline: bool) -> int:
+        """How many rows a question has in a system; nothing is stored for a baseline, so that it has one ingest."""
+        return (1 if baseline else self.ingest_repeats) * self.repeats * self.judge_repeats
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -14,6 +14,7 @@ from pydantic import ValidationError
 from memdock_evaluator.results.folder import Folder
 from memdock_evaluator.results.names import safe_name
 from memdock_evaluator.results.records import Kind, RecordT
+from memdock_evaluator.results.rows import Row
 
 PARTS = "parts"
 """The folder of all parts, in that of a run."""
@@ -25,16 +26,26 @@ class PartError(Exception):
 
 @dataclass(frozen=True, slots=True, kw_only=True, order=True)
 class Unit:
-    """What is done in one go: a system and a dialogue in a language. Units sort as rows do."""
+    """What is done in one go: a system and a dialogue in a language, stored for the first time or anew (`ingest` > 0).
+
+    Units sort as rows do, but for those of one dialogue, whose rows stand between each other.
+    """
 
     system: str
     language: str
     dialogue_id: str
+    ingest: int = 0
+
+    @classmethod
+    def of(cls, row: Row) -> "Unit":
+        """That which a row comes from."""
+        return cls(system=row.system, language=row.language, dialogue_id=row.dialogue_id, ingest=row.ingest)
 
     @property
     def folder(self) -> str:
         """Where its parts are, inside the run's folder."""
-        return "/".join((PARTS, *map(safe_name, (self.system, self.language, self.dialogue_id))))
+        again = (f"again-{self.ingest}",) if self.ingest else ()
+        return "/".join((PARTS, *map(safe_name, (self.system, self.language, self.dialogue_id)), *again))
 
 
 class Parts:

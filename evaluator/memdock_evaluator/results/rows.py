@@ -75,6 +75,8 @@ class FurtherVerdict:
 class Row:
     """One system x language x dialogue x question x repeat.
 
+    `repeat` counts all rows of a question: each ingest of its dialogue (`ingest`), each answer out of it, each verdict
+    on that (`judging`), the last fastest. The tokens of an answer stand in the row of its first verdict.
     `correct` is `None` where the question is unscored (refused, an infrastructure error, or a verdict that could not
     be read: then `judge_note` says why). `verdict` and what goes with it are the primary judge's, `verdicts` by name
     those of the further judges, which decide nothing. A label of the 0-3 rubric is no scale: never average it. A
@@ -94,6 +96,8 @@ class Row:
     dialogue_id: str
     question_id: str
     repeat: int
+    ingest: int = 0
+    judging: int = 0
     axes: Mapping[str, str] = field(default_factory=dict)
     abstention: bool
     question: str

@@ -10,7 +10,7 @@ from pathlib import Path
 from memdock_evaluator.dataset import DatasetError, Dialogue, open_dataset
 from memdock_evaluator.results.folder import Folder
 from memdock_evaluator.results.manifest import DataFacts
-from memdock_evaluator.results.rows import RetrievedMemory, Row, Timing
+from memdock_evaluator.results.rows import RetrievedMemory, Row, Stage, Timing
 from memdock_evaluator.run.selection import source_of, stated_format
 from memdock_evaluator.summary.source import RunFiles, read_run
 
@@ -70,7 +70,12 @@ def _language(run: RunFiles, rows: Sequence[Row]) -> Iterator[str]:
     for timing in run.timings:
         timings.setdefault(timing.key[:4], []).append(timing)
     for row in rows:
-        measured = [each for each in timings.get(row.key[:4], []) if each.repeat == row.repeat]
+        answer = row.repeat // run.manifest.plan.judge_repeats
+        measured = [
+            each
+            for each in timings.get(row.key[:4], [])
+            if each.repeat == (row.repeat if each.stage is Stage.JUDGE else answer)
+        ]
         yield ""
         yield from _system(row, measured)
 

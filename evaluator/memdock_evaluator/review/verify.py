@@ -41,7 +41,7 @@ def verify(folder: Folder) -> Verified:
     Raises `VerifyError` at the first difference, `PartError` for a damaged part, and what `read_run` raises.
     """
     run = read_run(folder)
-    units = Counter(Unit(system=row.system, language=row.language, dialogue_id=row.dialogue_id) for row in run.rows)
+    units = Counter(map(Unit.of, run.rows))
     _in_order(run.rows)
     parts = sum(Parts(folder, unit).check() for unit in units)
     _same_lines(folder, OUTCOMES, outcome_lines(folder, units))
@@ -90,7 +90,7 @@ def _as_planned(manifest: Manifest, rows: Iterable[Row]) -> None:
     """Every system of the plan has a row for each question of each language, as often as it is asked."""
     found = Counter((row.system, row.language) for row in rows)
     planned = {
-        (system.name, language): counts.questions * manifest.plan.repeats
+        (system.name, language): counts.questions * manifest.plan.rows_of_question(baseline=system.baseline)
         for system in manifest.plan.systems
         for language, counts in manifest.plan.data.languages.items()
     }

@@ -46,6 +46,9 @@ def reanswer(context: click.Context, /, source: str, **_: Any) -> None:
     "--only-unscored", is_flag=True, help="Keep the verdicts that could be read; the judge must be the same as RUN's."
 )
 @judge_options
+@click.option(
+    "--judge-repeats", type=click.IntRange(min=1), metavar="N", help="Verdicts on each answer.  [default: as RUN's]"
+)
 @question_options
 @call_options
 @cost_options
@@ -70,6 +73,7 @@ def _settings(context: click.Context, reuse: Reuse, answerer: ModelSettings) -> 
         out=given["out"],
         reuse=reuse,
         seed=given.get("seed", 0),
+        judge_repeats=given.get("judge_repeats") or 0,
         answerer=answerer,
         judge=judge_of(context),
         prices=prices_of(context),

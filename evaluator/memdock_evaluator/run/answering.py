@@ -23,13 +23,14 @@ ReplyT = TypeVar("ReplyT", Answer, Verdict)
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Answering:
-    """Answers and judges the questions of one unit, `limit` at a time."""
+    """Answers and judges the questions of one unit, `limit` at a time; each answer `judge_repeats` times."""
 
     answerer: Answerer
     judge: Judge
     parts: Parts
     progress: Progress
     limit: int
+    judge_repeats: int = 1
 
     async def answers(self, dialogue: Dialogue, retrievals: Mapping[Key, Retrieval]) -> Mapping[Key, Answered]:
         """An answer to each question that has its memories."""
@@ -52,7 +53,7 @@ class Answering:
         return await settle(self.parts, ANSWER, keys, ask, limit=self.limit, first_alone=True)
 
     async def verdicts(self, dialogue: Dialogue, answered: Mapping[Key, Answered]) -> Mapping[Key, Judged]:
-        """A verdict on each answer."""
+        """The verdicts on each answer: those of answer n are n * `judge_repeats` and the next."""
         questions = _by_id(dialogue)
 
         async def judge(key: Key) -> Judged:
@@ -60,12 +61,17 @@ class Answering:
             item = ToJudge(
                 question=question.text,
                 references=question.references,
-                answer=answered[key].answer or "",
+                answer=answered[key[0], key[1] // self.judge_repeats].answer or "",
                 language=dialogue.language,
             )
             return await self._judge(item, key)
 
-        keys = [key for key, record in answered.items() if record.blame is None]
+        keys = [
+            (question_id, repeat * self.judge_repeats + judging)
+            for (question_id, repeat), record in answered.items()
+            if record.blame is None
+            for judging in range(self.judge_repeats)
+        ]
         self.progress.advance(Work.VERDICTS, len(known(self.parts, JUDGE).keys() & keys))
         return await settle(self.parts, JUDGE, keys, judge, limit=self.limit)
 
@@ -121,9 +127,10 @@ class Answering:
         return reply, Stopwatch(unit=self.parts.unit, question_id=key[0], repeat=key[1]).timings(stage, ms)
 
 
-def keys_of(dialogue: Dialogue, repeats: int) -> Sequence[Key]:
-    """All questions of a dialogue, each as often as it is asked."""
-    return [(question.question_id, repeat) for question in dialogue.questions for repeat in range(repeats)]
+def keys_of(dialogue: Dialogue, repeats: int, ingest: int = 0) -> Sequence[Key]:
+    """All questions of a dialogue, each as often as it is asked; a later ingest of the dialogue counts on."""
+    numbers = range(ingest * repeats, (ingest + 1) * repeats)
+    return [(question.question_id, repeat) for question in dialogue.questions for repeat in numbers]
 
 
 def wall_clock(dialogue: Dialogue) -> tzinfo:

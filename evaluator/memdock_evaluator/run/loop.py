@@ -2,7 +2,7 @@
 
 import asyncio
 from collections import Counter
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Iterator
 from dataclasses import dataclass
 
 from memdock.types import Feature
@@ -34,21 +34,21 @@ class UnitRun:
     retriever: Retriever
     answering: Answering
     row_maker: RowMaker
-    repeats: int
-    stop_after: str
+    settings: RunSettings
 
     async def run(self) -> None:
         """Does what earlier attempts left to do; raises only `RunStoppedError`."""
-        keys = keys_of(self.dialogue, self.repeats)
-        if self.stop_after == INGEST.name:
+        keys = keys_of(self.dialogue, self.settings.repeats, self.parts.unit.ingest)
+        stop_after = self.settings.stop_after
+        if stop_after == INGEST.name:
             if not known(self.parts, RETRIEVE).keys() >= set(keys):
                 await self.retriever.store(self.dialogue)
             return
         retrievals = await self.retriever.retrieve(self.dialogue, keys)
-        if self.stop_after == RETRIEVE.name:
+        if stop_after == RETRIEVE.name:
             return
         answered = await self.answering.answers(self.dialogue, retrievals)
-        if self.stop_after == ANSWER.name:
+        if stop_after == ANSWER.name:
             return
         judged = await self.answering.verdicts(self.dialogue, answered)
         ingested = self.parts.newest(INGEST)
@@ -77,23 +77,26 @@ class Loop:
     @property
     def expected(self) -> Counter[Unit]:
         """All units with the rows that each must get."""
+        rows = self.settings.repeats * self.settings.judge_repeats
         return Counter(
             {
-                Unit(system=name, language=size.language, dialogue_id=size.dialogue_id): size.questions * self._repeats
+                unit: size.questions * rows
                 for size in self.survey.sizes
-                for name in self._names
+                for unit in self._units_of(size.language, size.dialogue_id)
                 if size.questions
             }
         )
 
     async def run(self, selection: Selection) -> None:
         """Does what is not done; raises `RunStoppedError` where that cannot go on, or what `selection` raises."""
-        questions = self.expected.total()
-        turns = sum(size.turns for size in self.survey.sizes if size.questions) * len(self.tools.systems)
+        verdicts = self.expected.total()
+        stored = len(self.tools.systems) * self.settings.ingest_repeats
+        turns = sum(size.turns for size in self.survey.sizes if size.questions) * stored
         for work in (Work.ACCEPTED, Work.PROCESSED):
             self.progress.expect(work, turns)
-        for work in (Work.RETRIEVALS, Work.ANSWERS, Work.VERDICTS):
-            self.progress.expect(work, questions)
+        for work in (Work.RETRIEVALS, Work.ANSWERS):
+            self.progress.expect(work, verdicts // self.settings.judge_repeats)
+        self.progress.expect(Work.VERDICTS, verdicts)
         await for_each(self._units(selection), self._unit, limit=self.settings.concurrency)
 
     @property
@@ -101,24 +104,25 @@ class Loop:
         recorded = self.tools.recorded.systems if self.tools.recorded else ()
         return *self.tools.systems, *recorded, *self.tools.baselines
 
-    @property
-    def _repeats(self) -> int:
-        return self.settings.repeats
+    def _units_of(self, language: str, dialogue_id: str) -> Iterator[Unit]:
+        """A baseline stores nothing, so that there is nothing to store anew."""
+        for name in self._names:
+            for ingest in range(1 if name in self.tools.baselines else self.settings.ingest_repeats):
+                yield Unit(system=name, language=language, dialogue_id=dialogue_id, ingest=ingest)
 
-    async def _units(self, selection: Selection) -> AsyncIterator[tuple[Dialogue, str]]:
+    async def _units(self, selection: Selection) -> AsyncIterator[tuple[Dialogue, Unit]]:
         """A file is read on another thread, so that calls go on meanwhile."""
         dialogues = selection.dialogues()
         while (dialogue := await asyncio.to_thread(next, dialogues, None)) is not None:
             if dialogue.questions:
-                for name in self._names:
-                    yield dialogue, name
+                for unit in self._units_of(dialogue.language, dialogue.dialogue_id):
+                    yield dialogue, unit
 
-    async def _unit(self, item: tuple[Dialogue, str]) -> None:
-        dialogue, name = item
-        unit = Unit(system=name, language=dialogue.language, dialogue_id=dialogue.dialogue_id)
+    async def _unit(self, item: tuple[Dialogue, Unit]) -> None:
+        dialogue, unit = item
         parts = Parts(self.folder, unit)
         if _is_done(parts, self.settings.allowed_failed_turns):
-            self._skip(dialogue, name)
+            self._skip(dialogue, unit.system)
         else:
             await self._unit_run(dialogue, parts).run()
 
@@ -126,8 +130,10 @@ class Loop:
         if name in self.tools.systems:
             for work in (Work.ACCEPTED, Work.PROCESSED):
                 self.progress.advance(work, sum(1 for _ in dialogue.turns))
-        for work in (Work.RETRIEVALS, Work.ANSWERS, Work.VERDICTS):
-            self.progress.advance(work, len(dialogue.questions) * self._repeats)
+        answers = len(dialogue.questions) * self.settings.repeats
+        for work in (Work.RETRIEVALS, Work.ANSWERS):
+            self.progress.advance(work, answers)
+        self.progress.advance(Work.VERDICTS, answers * self.settings.judge_repeats)
 
     def _unit_run(self, dialogue: Dialogue, parts: Parts) -> UnitRun:
         baseline = self.tools.baselines.get(parts.unit.system)
@@ -143,6 +149,7 @@ class Loop:
                 parts=parts,
                 progress=self.progress,
                 limit=self.settings.parallel_questions,
+                judge_repeats=self.settings.judge_repeats,
             ),
             row_maker=RowMaker(
                 unit=parts.unit,
@@ -150,9 +157,9 @@ class Loop:
                 scores_retrieval=names_sources,
                 guesses_sources=baseline is None and not names_sources,
                 keeps_memories=baseline is None or baseline.keeps_memories,
+                judge_repeats=self.settings.judge_repeats,
             ),
-            repeats=self._repeats,
-            stop_after=self.settings.stop_after,
+            settings=self.settings,
         )
 
     def _names_sources(self, system: str) -> bool:
@@ -169,7 +176,7 @@ class Loop:
         if self.tools.recorded is not None:
             return RecordedRetriever(parts=parts, progress=self.progress)
         space = Space(
-            space_id=space_id(self.run_id, unit.dialogue_id, unit.language),
+            space_id=space_id(self.run_id, unit.dialogue_id, unit.language, unit.ingest),
             system=self.tools.systems[unit.system],
             parts=parts,
             settings=self.settings,

@@ -43,11 +43,7 @@ def merge(out: Folder, folders: Sequence[Folder], command: tuple[str, ...]) -> M
     pieces = sorted(map(_piece, folders), key=lambda piece: piece.shard.number)
     _check(pieces)
     with held(out):
-        expected = Counter(
-            Unit(system=row.system, language=row.language, dialogue_id=row.dialogue_id)
-            for piece in pieces
-            for row in piece.rows
-        )
+        expected = Counter(Unit.of(row) for piece in pieces for row in piece.rows)
         for piece in pieces:
             _copy(piece, out)
         write_outcomes(out, expected)
@@ -97,8 +93,7 @@ def _common(plan: Plan) -> Plan:
 
 
 def _copy(piece: _Piece, out: Folder) -> None:
-    units = {Unit(system=row.system, language=row.language, dialogue_id=row.dialogue_id) for row in piece.rows}
-    for unit in sorted(units):
+    for unit in sorted(set(map(Unit.of, piece.rows))):
         Parts(piece.folder, unit).check()
         for name in piece.folder.names(unit.folder):
             out.write(f"{unit.folder}/{name}", piece.folder.read(f"{unit.folder}/{name}") or b"")

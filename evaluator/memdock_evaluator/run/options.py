@@ -154,7 +154,28 @@ how_options = _grouped(
         help="Turns a request: pair, turn, session or batch:N.",
     ),
     click.option(
-        "--repeats", type=_COUNT, metavar="N", default=1, show_default=True, help="How often each question is asked."
+        "--repeats",
+        type=_COUNT,
+        metavar="N",
+        default=1,
+        show_default=True,
+        help="How often each question is asked: Retrieve, answer and verdict.",
+    ),
+    click.option(
+        "--ingest-repeats",
+        type=_COUNT,
+        metavar="N",
+        default=1,
+        show_default=True,
+        help="How often each dialogue is stored, each time in a space of its own; every question is asked of each.",
+    ),
+    click.option(
+        "--judge-repeats",
+        type=_COUNT,
+        metavar="N",
+        default=1,
+        show_default=True,
+        help="Verdicts on each answer.",
     ),
     click.option(
         "--seed", type=click.IntRange(min=0), metavar="N", default=0, show_default=True, help="Seed of the models."

@@ -47,6 +47,8 @@ def differences_from_paper(plan: Plan) -> tuple[ProfileDifference, ...]:
         ("k", _K, plan.k),
         ("ingest_unit", _INGEST_UNIT, plan.ingest_unit),
         ("repeats", 1, plan.repeats),
+        ("ingest_repeats", 1, plan.ingest_repeats),
+        ("judge_repeats", 1, plan.judge_repeats),
         ("reference_time", False, plan.reference_time),
         ("as_of", False, plan.as_of),
         *_model("answerer", plan.answerer, _ANSWERER),

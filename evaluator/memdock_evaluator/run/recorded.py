@@ -67,6 +67,8 @@ class RecordedRun:
             k=plan.k,
             ingest_unit=IngestUnit(name=plan.ingest_unit),
             repeats=plan.repeats,
+            ingest_repeats=plan.ingest_repeats,
+            judge_repeats=settings.judge_repeats or plan.judge_repeats,
             seed=plan.seed if self.reuse.through == ANSWER.name else settings.seed,
             reference_time=plan.reference_time,
             as_of=plan.as_of,
@@ -82,7 +84,7 @@ class RecordedRun:
 
     def check_judges(self, plan: Plan) -> None:
         """Raises `ManifestError` where verdicts would be kept beside those of other judges."""
-        same = replace(plan, judge=self.plan.judge, judges=self.plan.judges)
+        same = replace(plan, judge=self.plan.judge, judges=self.plan.judges, judge_repeats=self.plan.judge_repeats)
         if self.reuse.only_unscored and (found := differences(same, plan)):
             listed = "\n  ".join(found)
             raise ManifestError(

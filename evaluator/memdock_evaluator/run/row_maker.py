@@ -24,6 +24,7 @@ class RowMaker:
     scores_retrieval: bool
     guesses_sources: bool
     keeps_memories: bool
+    judge_repeats: int = 1
 
     def rows(
         self,
@@ -34,7 +35,7 @@ class RowMaker:
         failed_turns: Collection[str] = (),
         turns_without_memory: Collection[str] = (),
     ) -> Iterator[Row]:
-        """One row for each key of `retrievals`; the later stages lack the keys that did not get so far.
+        """`judge_repeats` rows for each of `retrievals`; the later stages lack the keys that did not get so far.
 
         `failed_turns`: ids of the dialogue's turns that the system failed to store; `turns_without_memory`: of those
         that it made no memory of.
@@ -44,15 +45,21 @@ class RowMaker:
         sessions = max((session.index for session in dialogue.sessions), default=0)
         for key, retrieval in retrievals.items():
             question = questions[key[0]]
-            row = self._row(question, retrieval, answered.get(key), judged.get(key))
-            yield replace(
-                row,
-                sessions=sessions,
-                failed_turns=len(failed_turns),
-                failed_evidence=tuple(turn for turn in question.evidence_turns if turn in failed_turns),
-                unstored_evidence=tuple(turn for turn in question.evidence_turns if turn in turns_without_memory),
-                recall_text=_recall_by_text(question, retrieval, guess, self.k) if guess else None,
-            )
+            recall_text = _recall_by_text(question, retrieval, guess, self.k) if guess else None
+            for judging in range(self.judge_repeats):
+                repeat = key[1] * self.judge_repeats + judging
+                row = self._row(question, retrieval, answered.get(key), judged.get((key[0], repeat)))
+                yield replace(
+                    row if not judging else replace(row, answer_input_tokens=0, answer_output_tokens=0),
+                    repeat=repeat,
+                    ingest=self.unit.ingest,
+                    judging=judging,
+                    sessions=sessions,
+                    failed_turns=len(failed_turns),
+                    failed_evidence=tuple(turn for turn in question.evidence_turns if turn in failed_turns),
+                    unstored_evidence=tuple(turn for turn in question.evidence_turns if turn in turns_without_memory),
+                    recall_text=recall_text,
+                )
 
     def _row(self, question: Question, retrieval: Retrieval, answered: Answered | None, judged: Judged | None) -> Row:
         blame = _first_blame(retrieval, answered, judged)

@@ -58,7 +58,9 @@ class RunSettings:
 
     `url` and `key` reach the gateway or a lone system; `systems` are names behind it, `baselines` names of
     `baselines.BASELINES`. `concurrency` bounds the dialogues in work, `parallel_questions` the questions of each.
-    `judges`, where there are any, stand in place of `judge`. `profile`: "paper", or "" for none.
+    Each dialogue is stored `ingest_repeats` times, each question answered `repeats` times out of each, each answer
+    judged `judge_repeats` times (0: as often as in the run that is reused). `judges`, where there are any, stand in
+    place of `judge`. `profile`: "paper", or "" for none.
     `allowed_failed_turns` is the share of a dialogue's turns that a system may fail at and the dialogue still be done.
     `trial`: the models are asked a small question before anything is stored. `patience_s` is how long a call into a
     system is tried again while the infrastructure fails. `stop_after`: "ingest", "retrieve" or "answer", the last
@@ -82,6 +84,8 @@ class RunSettings:
     k: int = 10
     ingest_unit: IngestUnit = field(default_factory=lambda: IngestUnit(name="pair"))
     repeats: int = 1
+    ingest_repeats: int = 1
+    judge_repeats: int = 1
     seed: int = 0
     reference_time: bool = False
     as_of: bool = False

@@ -57,6 +57,8 @@ def _unanswered(row: Row) -> Row:
         dialogue_id=row.dialogue_id,
         question_id=row.question_id,
         repeat=row.repeat,
+        ingest=row.ingest,
+        judging=row.judging,
         axes=row.axes,
         abstention=row.abstention,
         question=row.question,

@@ -19,9 +19,13 @@ from memdock_evaluator.run.settings import RunSettings
 from memdock_evaluator.run.settling import blame_of
 
 
-def space_id(run_id: str, dialogue_id: str, language: str) -> str:
-    """`eval-<run>-<dialogue>-<language>`: a run's own for each dialogue and language; nothing else is ever reset."""
-    return f"eval-{run_id}-{safe_name(dialogue_id)}-{safe_name(language)}"
+def space_id(run_id: str, dialogue_id: str, language: str, ingest: int = 0) -> str:
+    """`eval-<run>-<dialogue>-<language>`: a run's own for each dialogue and language; nothing else is ever reset.
+
+    Stored anew, a dialogue has its ingest behind that.
+    """
+    again = f"-{ingest}" if ingest else ""
+    return f"eval-{run_id}-{safe_name(dialogue_id)}-{safe_name(language)}{again}"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

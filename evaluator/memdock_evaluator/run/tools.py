@@ -135,6 +135,8 @@ def plan_of(settings: RunSettings, data: DataFacts, tools: Tools) -> Plan:
         k=settings.k,
         ingest_unit=settings.ingest_unit.name,
         repeats=settings.repeats,
+        ingest_repeats=settings.ingest_repeats,
+        judge_repeats=settings.judge_repeats,
         seed=settings.seed,
         reference_time=settings.reference_time,
         as_of=settings.as_of,

@@ -22,7 +22,9 @@ class ScoredRow:
     """One system x language x dialogue x question x repeat, as far as the statistics care.
 
     `axes` is the question's, the same in every row of it. `correct` is `None` where there is no score, `f1` where there
-    is no answer. `position` is where in the dialogue the question's evidence lies (`slices.relative_position`).
+    is no answer. `ingest`, `answer` and `judging` number what is repeated: an answer has its own
+    number over all ingests, a verdict one over those on its answer. `position`
+    is where in the dialogue the question's evidence lies (`slices.relative_position`).
     """
 
     system: str
@@ -33,6 +35,9 @@ class ScoredRow:
     correct: bool | None
     f1: float | None = None
     position: float | None = None
+    ingest: int = 0
+    answer: int = 0
+    judging: int = 0
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)

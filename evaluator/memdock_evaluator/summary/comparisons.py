@@ -12,6 +12,7 @@ from memdock_evaluator.results.rows import Outcome, Row
 from memdock_evaluator.statistics.analysis import RESAMPLES, analyse
 from memdock_evaluator.statistics.matrix import ScoredRow, ScoreMatrix, matrix_of
 from memdock_evaluator.statistics.plan import Block, Contrast, Family, Kind, MatchedAnswerer, Side, Term, paper_plan
+from memdock_evaluator.statistics.repeats import METHOD, SOURCE, SystemRepeats, repeats_of
 from memdock_evaluator.statistics.shape import Analysis
 from memdock_evaluator.statistics.slices import OVERALL, relative_position
 from memdock_evaluator.summary.figures import score
@@ -27,6 +28,15 @@ Families = Mapping[str, Sequence[str]]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class Repeats:
+    """What ingests, answers and verdicts vary by where they were repeated; `systems` is empty where nothing was."""
+
+    method: str = METHOD
+    source: str = SOURCE
+    systems: tuple[SystemRepeats, ...]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Comparisons:
     """All of `statistics.json`. `caveats` are sentences that must stand beside the figures.
 
@@ -37,6 +47,7 @@ class Comparisons:
     named: bool
     atemporal: tuple[str, ...]
     caveats: tuple[str, ...]
+    repeats: Repeats
     analysis: Analysis
 
     def to_json(self) -> bytes:
@@ -56,7 +67,8 @@ def compare(
     Without `families` they are `MEMORY_SYSTEMS` and, where the run has that baseline, `FULL_CONTEXT`, which then had
     the memory systems' answer model and is set against each of them. Raises `ValueError` for a system that has no rows.
     """
-    matrix = matrix_of(map(_scored, rows))
+    scored = list(map(_scored, rows))
+    matrix = matrix_of(scored)
     chosen = _families(matrix.systems) if families is None else _named(families)
     _refuse_unknown(matrix.systems, [*(name for family in chosen for name in family.systems), *atemporal])
     plan = paper_plan(matrix, chosen, atemporal=atemporal, matched=_matched(chosen) if families is None else None)
@@ -67,6 +79,7 @@ def compare(
         named=families is not None,
         atemporal=tuple(sorted(plan.atemporal)),
         caveats=tuple(_caveats(analysis, {family.name for family in chosen if len(family.systems) > 1})),
+        repeats=Repeats(systems=repeats_of(scored)),
         analysis=analysis,
     )
 
@@ -95,6 +108,9 @@ def _scored(row: Row) -> ScoredRow:
         correct=None if right is None else bool(right),
         f1=0.0 if row.outcome is Outcome.SYSTEM_ERROR else row.f1,
         position=relative_position(indices, row.sessions) if row.sessions else None,
+        ingest=row.ingest,
+        answer=row.repeat - row.judging,
+        judging=row.judging,
     )
 
 

@@ -24,6 +24,7 @@ def tables(summary: Summary, comparisons: Comparisons, manifest: Manifest) -> li
         _published(summary, manifest),
         _slices(summary),
         _contrasts(comparisons),
+        _repeats(comparisons),
         _retrieval(summary),
         _failures(summary),
         _outcomes(summary),
@@ -202,6 +203,33 @@ def _contrasts(comparisons: Comparisons) -> Table:
             for one in block.differences
         ),
         notes=comparisons.caveats,
+    )
+
+
+def _repeats(comparisons: Comparisons) -> Table:
+    """Standard errors of accuracy by what would be done anew."""
+    found = comparisons.repeats
+    return Table(
+        name="repeats",
+        title="Chance of ingest, answer, judge and questions",
+        columns=(
+            *("system", "language", "questions", "ingests", "answers", "judgements"),
+            *("SE ingest", "SE answer", "SE judge", "SE all repeated", "SE questions"),
+        ),
+        rows=tuple(
+            (
+                *(each.system, each.language, each.n, each.ingests, each.answers, each.judgements),
+                *(percent(each.components.ingest.standard_error), percent(each.components.answer.standard_error)),
+                *(percent(each.components.judge.standard_error), percent(each.components.all_steps)),
+                percent(each.components.questions.standard_error),
+            )
+            for each in found.systems
+            if each.components is not None
+        ),
+        notes=(
+            f"By {found.method} ({found.source}). A step that was done once has no error of its own: its chance stands "
+            "in the step before it (a verdict's in the answer's, an answer's in the ingest's, all in the questions').",
+        ),
     )
 
 

@@ -31,6 +31,7 @@ def test_each_steps_variance_is_found() -> None:
         assert np.mean([one.variance for one in found]) == pytest.approx(variance, rel=0.03)
         error = (variance / len(DIALOGUE_OF)) ** 0.5
         assert np.mean([one.standard_error**2 for one in found]) ** 0.5 == pytest.approx(error, rel=0.02)
+    assert np.mean([run.questions.variance or 0 for run in runs]) == pytest.approx(0.3**2, rel=0.03)
     together = (sum(truth.values()) / len(DIALOGUE_OF)) ** 0.5
     assert np.mean([run.all_steps for run in runs]) == pytest.approx(together, rel=0.03)
 
@@ -47,8 +48,10 @@ def test_judgements_alone_may_be_repeated() -> None:
     # Two judges of one answer each: they differ on the second question alone, variance (0 + 1/2) / 2.
     found = repeat_variance(np.array([[1.0, 1.0], [0.0, 1.0]])[:, None, None, :], np.array([0, 1]))
     assert found.judge.variance == 0.25
-    assert found.judge.standard_error == pytest.approx(0.5**0.5 / 2)
+    assert found.judge.standard_error == pytest.approx(0.5**0.5 / 2, abs=1e-6)
     assert found.all_steps == found.judge.standard_error
+    # Means 1 and 1/2: variance 1/8, of which the two verdicts put 0.25 / 2 = 1/8 there.
+    assert found.questions.variance == 0
     assert found.ingest.variance is found.answer.variance is None
 
 
