@@ -4,8 +4,8 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 from memdock_evaluator.results.folder import Folder
-from memdock_evaluator.summary import Summary, summarise, to_json
-from memdock_evaluator.summary.build import SUMMARY
+from memdock_evaluator.summary import Summary
+from memdock_evaluator.summary.build import SUMMARY, summary_of, to_json
 from memdock_evaluator.summary.source import RunFilesError, read_run
 
 PAGES = {"en": "report.html", "ru": "report.ru.html"}
@@ -32,7 +32,7 @@ def write_report(
         comparisons = compare(run.rows, families=families, atemporal=atemporal)
     except ValueError as error:
         raise RunFilesError(f"{folder.address}: {error}") from error
-    summary = summarise(run.rows, run.timings, run.manifest, labelled_right=run.labelled_right)
+    summary = summary_of(run)
     pages = {
         file: render(summary, run.rows, run.manifest, comparisons, language=language, pages=PAGES)
         for language, file in PAGES.items()

@@ -1,13 +1,10 @@
-"""`labels.json`, as far as a summary goes by it: what people said of answers that they labelled."""
+"""`labels.json`: what people said of answers that they labelled."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Literal
-
-from pydantic import BaseModel
 
 LABELS = "labels.json"
-SCHEMA_VERSION: Literal[1] = 1
+SCHEMA_VERSION = 1
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -29,11 +26,3 @@ class Labelled:
     def key(self) -> tuple[str, str, str, str, int]:
         """That of its row."""
         return self.system, self.language, self.dialogue_id, self.question_id, self.repeat
-
-
-class LabelsFile(BaseModel):
-    """The part of the file that names answers; the figures beside it follow from that."""
-
-    schema_version: Literal[1]
-    run_id: str
-    items: tuple[Labelled, ...]

@@ -15,8 +15,7 @@ from memdock_evaluator.results.folder import Folder
 from memdock_evaluator.results.manifest import Manifest
 from memdock_evaluator.results.parts import Parts, Unit
 from memdock_evaluator.results.rows import Row
-from memdock_evaluator.summary import summarise, to_json
-from memdock_evaluator.summary.build import SUMMARY
+from memdock_evaluator.summary.build import SUMMARY, summary_of, to_json
 from memdock_evaluator.summary.comparisons import STATISTICS, compare_again
 from memdock_evaluator.summary.source import read_run
 
@@ -54,7 +53,7 @@ def verify(folder: Folder) -> Verified:
         prices = Prices(date=cost.date, currency=cost.currency, models=cost.prices)
         made = bill(run.manifest.plan, run.manifest.totals, run.rows, prices)
         _same(f"{MANIFEST}: cost", asdict(cost), asdict(made))
-    summary = orjson.loads(to_json(summarise(run.rows, run.timings, run.manifest, labelled_right=run.labelled_right)))
+    summary = orjson.loads(to_json(summary_of(run)))
     told_summary = folder.read(SUMMARY)
     if told_summary is None:
         raise VerifyError(f"{SUMMARY} is not there: memdock-eval report makes it from the rows")

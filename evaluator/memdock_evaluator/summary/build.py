@@ -1,22 +1,29 @@
 """The summary of a run: the same rows give the same figures in any order."""
 
 from collections import Counter, defaultdict
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import orjson
 
-from memdock_evaluator.attribution import Attributed, RowKey, attribute
+from memdock_evaluator.attribution import Attributed, attribute
 from memdock_evaluator.intervals import percentile
 from memdock_evaluator.results.folder import Folder
 from memdock_evaluator.results.manifest import Manifest
 from memdock_evaluator.results.rows import Outcome, Row, Timing
 from memdock_evaluator.summary.caveats import caveats
+from memdock_evaluator.summary.costs import costs
 from memdock_evaluator.summary.failures import failures
 from memdock_evaluator.summary.figures import delete_info, failed_turns, figures, recall_at
+from memdock_evaluator.summary.judges import judges
 from memdock_evaluator.summary.ranking import offline, rankable
 from memdock_evaluator.summary.shape import Figures, LanguageSummary, Latency, Summary, SystemSummary, Tokens
-from memdock_evaluator.summary.source import read_run
+from memdock_evaluator.summary.source import RunFiles, read_run
+
+if TYPE_CHECKING:
+    from memdock_evaluator.judging.audit import Audit
+    from memdock_evaluator.judging.people import PeoplesView
 
 SUMMARY = "summary.json"
 
@@ -28,9 +35,14 @@ def write_summary(run_dir: Path | str) -> Summary:
     """
     folder = Folder(str(run_dir))
     run = read_run(folder)
-    summary = summarise(run.rows, run.timings, run.manifest, labelled_right=run.labelled_right)
+    summary = summary_of(run)
     folder.write(SUMMARY, to_json(summary))
     return summary
+
+
+def summary_of(run: RunFiles) -> Summary:
+    """The summary of a run that was read."""
+    return summarise(run.rows, run.timings, run.manifest, people=run.people, audit=run.audit)
 
 
 def summarise(
@@ -38,11 +50,12 @@ def summarise(
     timings: Iterable[Timing],
     manifest: Manifest,
     *,
-    labelled_right: Collection[RowKey] = (),
+    people: "PeoplesView | None" = None,
+    audit: "Audit | None" = None,
 ) -> Summary:
     """The figures of every system in every language, by every axis, and what must be known beside them.
 
-    `labelled_right`: keys of the rows whose answer people call right.
+    `people`: their labels, by which a wrong answer may be misjudged. `audit`: the judges by known verdicts.
     """
     baselines = {system.name for system in manifest.plan.systems if system.baseline}
     rows_of: defaultdict[str, defaultdict[str, list[Row]]] = defaultdict(lambda: defaultdict(list))
@@ -51,6 +64,7 @@ def summarise(
         rows_of[row.system][row.language].append(row)
     latencies = _latencies(timings)
     wrong: defaultdict[tuple[str, str], list[Attributed]] = defaultdict(list)
+    labelled_right = {item.key for item in people.items if item.right} if people else ()
     for each in attribute(rows, labelled_right=labelled_right):
         wrong[each.row.system, each.row.language].append(each)
     systems = {
@@ -69,6 +83,8 @@ def summarise(
         offline=offline(manifest),
         ranked=rankable(systems, manifest),
         caveats=caveats(systems, manifest),
+        cost=costs(manifest.cost, Counter(row.system for row in rows)),
+        judges=judges(rows, manifest.plan, people, audit),
         systems=systems,
     )
 

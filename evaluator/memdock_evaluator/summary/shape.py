@@ -110,6 +110,103 @@ class Tokens(TypedDict):
     estimated: bool
 
 
+class PurposeCost(TypedDict):
+    """What a system's questions took of one purpose. `money`: of the models with a price, `None` where none has any;
+    `unpriced` names the others, which come on top. `a_question`: its share of each question asked, all languages and
+    repeats counted, storing the dialogues included.
+    """
+
+    models: list[str]
+    input_tokens: int
+    output_tokens: int
+    money: float | None
+    a_question: float | None
+    unpriced: list[str]
+
+
+class SystemCost(TypedDict):
+    """`n_questions`: how often a question was asked. `purposes`: "answer", "judge", "memory" (the system's own calls)
+    as far as a model was asked.
+    """
+
+    n_questions: int
+    purposes: dict[str, PurposeCost]
+    total: PurposeCost
+
+
+class Costs(TypedDict):
+    """Money in `currency` by the list prices of `date`."""
+
+    date: str
+    currency: str
+    unpriced: list[str]
+    systems: dict[str, SystemCost]
+
+
+class JudgePair(TypedDict):
+    """Two judges (or people) on the `both` answers that both labelled, `same` of them alike; kappa of right and wrong,
+    `None` where it is undefined.
+    """
+
+    first: str
+    second: str
+    both: int
+    same: int
+    kappa: float | None
+
+
+class JudgeAgreement(TypedDict):
+    """Of all judges of a language. `alpha`: Krippendorff's, nominal, over the labels; `n`: answers that two or more
+    labelled.
+    """
+
+    n: int
+    alpha: float | None
+    pairs: list[JudgePair]
+
+
+class Corrected(TypedDict):
+    """A system's accuracy as people would have judged it, from `labelled` random answers; no interval where fewer than
+    two dialogues have labels. `too_kind`, `too_strict`: the judge's errors among them.
+    """
+
+    judged: float
+    accuracy: float
+    low: float | None
+    high: float | None
+    labelled: int
+    too_kind: int
+    too_strict: int
+
+
+class People(TypedDict):
+    """What people's labels say. `kappa`: of the judge and what most of them say. `corrected`: system -> language."""
+
+    raters: list[str]
+    agreement: JudgeAgreement
+    kappa: float | None
+    corrected: dict[str, dict[str, Corrected]]
+
+
+class AuditFigures(TypedDict):
+    """A judge on `probes` answers whose verdict is known."""
+
+    probes: int
+    unscored: int
+    same_label: int
+    same_side: int
+    too_strict: int
+    too_kind: int
+
+
+class Judges(TypedDict):
+    """How far the verdicts can be trusted. `agreement` by language, of several judges; `audits`: judge -> language."""
+
+    agreement: dict[str, JudgeAgreement]
+    people: People | None
+    audits: dict[str, dict[str, AuditFigures]]
+
+
 class LanguageSummary(Figures):
     """One system in one language."""
 
@@ -156,4 +253,7 @@ class Summary(TypedDict):
     ranked: dict[str, bool]
     """Language -> whether its systems may be put in order by accuracy."""
     caveats: list[Caveat]
+    cost: Costs | None
+    """`None`: the run kept no bill."""
+    judges: Judges
     systems: dict[str, SystemSummary]

@@ -1,17 +1,23 @@
-"""The three files of a run that a summary and a report are made of."""
+"""The files of a run that a summary and a report are made of."""
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import TypeVar
+from typing import TYPE_CHECKING, TypeVar
 
-from pydantic import ValidationError
+from pydantic import TypeAdapter, ValidationError
 
-from memdock_evaluator.attribution import RowKey
 from memdock_evaluator.results.finalise import MANIFEST, OUTCOMES, TIMINGS
 from memdock_evaluator.results.folder import Folder
-from memdock_evaluator.results.labels import LABELS, LabelsFile
+from memdock_evaluator.results.labels import LABELS, SCHEMA_VERSION
 from memdock_evaluator.results.manifest import Manifest
 from memdock_evaluator.results.rows import Row, RowError, Timing
+
+if TYPE_CHECKING:  # they load numpy, which only what follows a run that was read should wait for
+    from memdock_evaluator.judging.audit import Audit
+    from memdock_evaluator.judging.people import PeoplesView
+
+AUDIT = "audit.json"
+"""What `memdock-eval judge audit --json` printed of the run's judges, put into the run's folder."""
 
 Found = TypeVar("Found", Row, Timing)
 
@@ -22,13 +28,13 @@ class RunFilesError(ValueError):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RunFiles:
-    """All of a run's rows and timings, in memory."""
+    """All of a run's rows and timings, in memory, and what is known of its judges where the folder has it."""
 
     rows: tuple[Row, ...]
     timings: tuple[Timing, ...]
     manifest: Manifest
-    labelled_right: frozenset[RowKey] = frozenset()
-    """Keys of the rows whose answer people call right."""
+    people: "PeoplesView | None" = None
+    audit: "Audit | None" = None
 
 
 def read_run(folder: Folder) -> RunFiles:
@@ -41,21 +47,38 @@ def read_run(folder: Folder) -> RunFiles:
         rows=rows,
         timings=_lines(folder, TIMINGS, Timing.from_json),
         manifest=manifest,
-        labelled_right=_labelled_right(folder, manifest),
+        people=_people(folder, manifest),
+        audit=_audit(folder),
     )
 
 
-def _labelled_right(folder: Folder, manifest: Manifest) -> frozenset[RowKey]:
+def _people(folder: Folder, manifest: Manifest) -> "PeoplesView | None":
     content = folder.read(LABELS)
     if content is None:
-        return frozenset()
+        return None
+    from memdock_evaluator.judging.people import PeoplesView
+
     try:
-        labels = LabelsFile.model_validate_json(content)
+        found = TypeAdapter(PeoplesView).validate_json(content, extra="forbid")
     except ValidationError as error:
         raise RunFilesError(f"{folder.address}/{LABELS} cannot be read: {_LABEL_AGAIN}") from error
-    if labels.run_id != manifest.run_id:
+    if found.schema_version != SCHEMA_VERSION:
+        raise RunFilesError(f"{folder.address}/{LABELS} was made by another version: {_LABEL_AGAIN}")
+    if found.run_id != manifest.run_id:
         raise RunFilesError(f"{folder.address}/{LABELS} is of another run: {_LABEL_AGAIN}")
-    return frozenset(each.key for each in labels.items if each.right)
+    return found
+
+
+def _audit(folder: Folder) -> "Audit | None":
+    content = folder.read(AUDIT)
+    if content is None:
+        return None
+    from memdock_evaluator.judging.audit import Audit
+
+    try:
+        return TypeAdapter(Audit).validate_json(content, extra="forbid")
+    except ValidationError as error:
+        raise RunFilesError(f"{folder.address}/{AUDIT} cannot be read: {_AUDIT_AGAIN}") from error
 
 
 def _lines(folder: Folder, name: str, read: Callable[[bytes], Found]) -> tuple[Found, ...]:
@@ -76,4 +99,5 @@ def _content(folder: Folder, name: str) -> bytes:
 
 
 _LABEL_AGAIN = "delete it, and import the sheets again (memdock-eval label import)"
+_AUDIT_AGAIN = "delete it, or write it again (memdock-eval judge audit --json)"
 _REMEDY = "finish the run first (memdock-eval run)"

@@ -11,7 +11,11 @@ from memdock_evaluator.summary.axes import in_order, values_in_order
 from memdock_evaluator.summary.comparisons import Comparisons
 from memdock_evaluator.summary.ranking import languages_of, systems_in_order
 from memdock_evaluator.summary.shape import Figures, LanguageSummary, Summary
+from memdock_evaluator.tables.context import context_table
+from memdock_evaluator.tables.cost import cost_table
+from memdock_evaluator.tables.judges import agreement_table, audit_table, corrected_table
 from memdock_evaluator.tables.published import SOURCE, published
+from memdock_evaluator.tables.semantic import semantic_table
 from memdock_evaluator.tables.shape import Cell, Table, percent, rounded
 
 _Found = Iterator[tuple[str, str, LanguageSummary]]
@@ -22,12 +26,18 @@ def tables(summary: Summary, comparisons: Comparisons, manifest: Manifest) -> li
     return [
         _main(summary, comparisons),
         _published(summary, manifest),
+        context_table(summary),
         _slices(summary),
+        semantic_table(summary, comparisons),
         _contrasts(comparisons),
         _repeats(comparisons),
         _retrieval(summary),
         _failures(summary),
         _outcomes(summary),
+        agreement_table(summary),
+        corrected_table(summary),
+        audit_table(summary),
+        cost_table(summary),
         _tokens(summary),
         _times(summary),
     ]

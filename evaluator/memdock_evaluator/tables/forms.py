@@ -2,6 +2,7 @@
 
 import csv
 import io
+import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import asdict
 from types import MappingProxyType
@@ -79,11 +80,15 @@ def _csv_cell(cell: Cell) -> str:
 def _is_number(table: Table) -> list[bool]:
     """By column: whether it holds numbers and no words."""
     return [
-        bool(found) and all(isinstance(cell, int | float) and not isinstance(cell, bool) for cell in found)
+        bool(found) and all(not isinstance(cell, bool) and bool(_NUMBER.fullmatch(str(cell))) for cell in found)
         for found in (
             [row[place] for row in table.rows if row[place] is not None] for place in range(len(table.columns))
         )
     ]
+
+
+_NUMBER = re.compile(r"<?-?\d+(\.\d+)?")
+"""Numbers of more digits than others come as text."""
 
 
 def _markdown_row(cells: Iterable[str]) -> str:

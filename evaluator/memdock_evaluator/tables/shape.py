@@ -1,6 +1,7 @@
 """A table before it is written in any form."""
 
 from dataclasses import dataclass
+from math import floor, log10
 from typing import TypeAlias
 
 Cell: TypeAlias = str | int | float | bool | None
@@ -35,3 +36,16 @@ def percent(share: float | None) -> float | None:
 def rounded(value: float) -> float:
     """A figure as it is written; never a zero with a sign."""
     return round(value, DIGITS) + 0.0
+
+
+def amount(money: float | None) -> str | None:
+    """Money to three digits that count and at least to the hundredth: "12.40", "0.000413"."""
+    if money is None:
+        return None
+    digits = max(2, 2 - floor(log10(abs(money)))) if money else 2
+    return f"{money:.{digits}f}"
+
+
+def coefficient(value: float | None) -> str | None:
+    """An agreement of at most 1, to three digits."""
+    return None if value is None else f"{value:.3f}"

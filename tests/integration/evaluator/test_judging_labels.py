@@ -244,10 +244,17 @@ def test_a_wrong_answer_that_people_call_right_counts_as_misjudged_in_the_summar
     assert (run / "summary.json").read_bytes() == before
 
 
+LABELS_FILE = (
+    b'{"schema_version": %s, "run_id": "other", "raters": [], "unlabelled": {}, "judge_kappa": null,'
+    b' "agreement": {"alpha": null, "pairs": []}, "corrected": {}, "items": []}'
+)
+
+
 @pytest.mark.parametrize(
     ("content", "sentence"),
     [
-        (b'{"schema_version": 1, "run_id": "other", "items": []}', "labels.json is of another run: delete it"),
+        (LABELS_FILE % b"1", "labels.json is of another run: delete it"),
+        (LABELS_FILE % b"2", "labels.json was made by another version: delete it"),
         (b'{"schema_version": 1, "run_id": "x"}', "labels.json cannot be read: delete it"),
         (b"{", "labels.json cannot be read: delete it"),
     ],

@@ -1,0 +1,108 @@
+"""Accuracy by method and semantic type, a map a family of systems and language: the paper's Figures 15 and 16."""
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+
+from memdock_evaluator.dataset import taxonomy
+from memdock_evaluator.statistics.plan import Family
+from memdock_evaluator.summary.axes import values_in_order
+from memdock_evaluator.summary.caveats import FEW_QUESTIONS
+from memdock_evaluator.summary.ranking import languages_of, systems_in_order
+from memdock_evaluator.summary.shape import Figures, LanguageSummary, Summary
+
+AXIS = "semantic"
+OTHERS = "other baselines"
+"""The systems of no family."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class HeatColumn:
+    """A semantic type; `group` is one of `taxonomy.GROUPS`, or "" for a type that is not of RUMBA's."""
+
+    value: str
+    group: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class HeatCell:
+    """A method's accuracy on a type, a share of 1; `None`: no question of it has a score."""
+
+    share: float | None
+    n: int
+
+    @property
+    def few(self) -> bool:
+        """Whether there are too few questions to read anything from."""
+        return self.n < FEW_QUESTIONS
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class HeatRow:
+    """A method: its cells in the order of the columns, and its accuracy over all questions."""
+
+    system: str
+    cells: tuple[HeatCell, ...]
+    overall: HeatCell
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class HeatMap:
+    """A family in a language, methods in the order of the tables."""
+
+    family: str
+    language: str
+    columns: tuple[HeatColumn, ...]
+    rows: tuple[HeatRow, ...]
+
+    @property
+    def spans(self) -> list[tuple[str, int]]:
+        """The groups from left to right, and how many columns each has."""
+        found: dict[str, int] = {}
+        for column in self.columns:
+            found[column.group] = found.get(column.group, 0) + 1
+        return list(found.items())
+
+    @property
+    def sizes(self) -> list[int]:
+        """Questions of each type: those of the method that was asked the most."""
+        return [max(cells) for cells in zip(*([cell.n for cell in row.cells] for row in self.rows), strict=True)]
+
+
+def heat_maps(summary: Summary, families: Sequence[Family]) -> list[HeatMap]:
+    """Family by family, a map a language, then the systems of no family; none where the data has no such types."""
+    return list(_maps(summary, families))
+
+
+def _maps(summary: Summary, families: Sequence[Family]) -> Iterator[HeatMap]:
+    of_family = {family.name: family.systems for family in families}
+    named = {system for systems in of_family.values() for system in systems}
+    rest = tuple(name for name in summary["systems"] if name not in named)
+    for family, systems in (*of_family.items(), (OTHERS, rest)):
+        for language in languages_of(summary["systems"]):
+            found = {name: its for name, its in systems_in_order(summary, language) if name in systems}
+            if any(AXIS in its["slices"] for its in found.values()):
+                yield _map(family, language, found)
+
+
+def _map(family: str, language: str, found: Mapping[str, LanguageSummary]) -> HeatMap:
+    slices = {name: its["slices"].get(AXIS, {}) for name, its in found.items()}
+    values = values_in_order(AXIS, {value for its in slices.values() for value in its})
+    return HeatMap(
+        family=family,
+        language=language,
+        columns=tuple(HeatColumn(value=value, group=taxonomy.GROUP_OF.get(value, "")) for value in values),
+        rows=tuple(
+            HeatRow(
+                system=name,
+                cells=tuple(_cell(slices[name].get(value)) for value in values),
+                overall=_cell(its),
+            )
+            for name, its in found.items()
+        ),
+    )
+
+
+def _cell(figures: Figures | None) -> HeatCell:
+    if figures is None:
+        return HeatCell(share=None, n=0)
+    return HeatCell(share=figures["judge_accuracy"], n=figures["n_questions"])
