@@ -3,7 +3,7 @@ SHELL := /bin/bash
 .DEFAULT_GOAL := help
 PYTHON ?= $(shell command -v python3.11 || command -v python3)
 BIN := .venv/bin
-DISTS := proto services/embedder gateway adapters/pgvector evaluator
+DISTS := proto services/embedder services/meter gateway adapters/pgvector evaluator
 PIP := $(BIN)/pip --disable-pip-version-check --quiet install
 
 help: ## what can be made

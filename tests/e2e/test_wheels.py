@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 ROOT = Path(__file__).parents[2]
-DISTS = ("proto", "services/embedder", "gateway", "adapters/pgvector", "evaluator")
+DISTS = ("proto", "services/embedder", "services/meter", "gateway", "adapters/pgvector", "evaluator")
 MAX_INSTALL_MB = 500
 PLAIN = {name: value for name, value in os.environ.items() if not name.startswith(("MEMDOCK_", "PYTHON"))}
 
@@ -45,7 +45,7 @@ def test_the_install_is_small_and_without_torch(installed: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    "command", ["memdock", "memdock-gateway", "memdock-pgvector", "memdock-embedder", "memdock-eval"]
+    "command", ["memdock", "memdock-gateway", "memdock-pgvector", "memdock-embedder", "memdock-meter", "memdock-eval"]
 )
 def test_a_command_starts(installed: Path, command: str, tmp_path: Path) -> None:
     assert "Usage" in run(installed / command, "--help", cwd=tmp_path)

@@ -15,7 +15,7 @@ Answer = web.StreamResponse | None
 class ModelServer:
     """`chat` and `embeddings` map a request body to an answer's JSON; `faults` are used up first, one a request.
 
-    A fault is a ready `web.Response`, or "hang" (no answer until the client leaves).
+    A fault is a ready `web.Response`, or "hang" (no answer until the client leaves). `see` gets each request itself.
     """
 
     chat: Callable[[dict[str, Any]], str] = lambda body: "ok"
@@ -23,6 +23,7 @@ class ModelServer:
     latency_s: float = 0.0
     faults: list[web.Response | str] = field(default_factory=list)
     requests: list[tuple[str, dict[str, Any]]] = field(default_factory=list)
+    see: Callable[[web.Request], None] = lambda request: None
     url: str = ""
 
     async def _fault(self) -> web.Response | None:
@@ -38,6 +39,7 @@ class ModelServer:
 
     async def _embeddings(self, request: web.Request) -> web.StreamResponse:
         body = await request.json()
+        self.see(request)
         self.requests.append(("embeddings", body))
         if (fault := await self._fault()) is not None:
             return fault
@@ -48,6 +50,7 @@ class ModelServer:
 
     async def _completions(self, request: web.Request) -> web.StreamResponse:
         body = await request.json()
+        self.see(request)
         self.requests.append(("chat", body))
         if (fault := await self._fault()) is not None:
             return fault

@@ -10,6 +10,7 @@ ROOT = Path(__file__).parents[2]
 PARTS = {
     "memdock": ROOT / "proto/memdock",
     "memdock_embedder": ROOT / "services/embedder/memdock_embedder",
+    "memdock_meter": ROOT / "services/meter/memdock_meter",
     "memdock_gateway": ROOT / "gateway/memdock_gateway",
     "memdock_pgvector": ROOT / "adapters/pgvector/memdock_pgvector",
     "memdock_evaluator": ROOT / "evaluator/memdock_evaluator",
@@ -17,6 +18,7 @@ PARTS = {
 MAY_IMPORT = {
     "memdock": set(),
     "memdock_embedder": set(),
+    "memdock_meter": set(),
     "memdock_gateway": {"memdock"},
     "memdock_pgvector": {"memdock", "memdock_embedder"},
     "memdock_evaluator": {"memdock"},

@@ -11,6 +11,7 @@ from memdock.variables import CLIENT, PREFIXES, unknown_variables
 from memdock_embedder.cli import main as embedder
 from memdock_evaluator.cli import main as evaluator
 from memdock_gateway.cli import main as gateway
+from memdock_meter.cli import main as meter
 from memdock_pgvector.cli import main as pgvector
 
 PROGRAMS = {
@@ -18,6 +19,7 @@ PROGRAMS = {
     "memdock-embedder": embedder,
     "memdock-eval": evaluator,
     "memdock-gateway": gateway,
+    "memdock-meter": meter,
     "memdock-pgvector": pgvector,
 }
 
@@ -43,7 +45,9 @@ def test_each_variable_belongs_to_one_program() -> None:
     assert sum(map(len, own.values())) == len(set().union(*own.values()))
 
 
-@pytest.mark.parametrize("program", [embedder, gateway, pgvector], ids=["embedder", "gateway", "pgvector"])
+@pytest.mark.parametrize(
+    "program", [embedder, gateway, meter, pgvector], ids=["embedder", "gateway", "meter", "pgvector"]
+)
 def test_a_server_passes_over_what_belongs_to_others_and_refuses_what_nobody_knows(program: click.Group) -> None:
     def serve(*names: str) -> tuple[int, str]:
         done = CliRunner().invoke(program, ["serve", "--help"], env=dict.fromkeys(names, "x"))

@@ -1,0 +1,79 @@
+"""The meter as a process: ready, killed, started again, asked by its own command."""
+
+import json
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+import openai
+import pytest
+
+from support.meters import write_config
+from support.model_server import ModelServer
+from support.model_thread import models_in_thread
+from support.processes import Daemon, free_port, run_command
+
+
+@contextmanager
+def meter_process(config: Path) -> Iterator[Daemon]:
+    listen = f"127.0.0.1:{free_port()}"
+    daemon = Daemon("meter", "memdock-meter", ["serve", "--config", config, "--listen", listen], config.parent)
+    daemon.start()
+    try:
+        yield daemon
+    finally:
+        daemon.kill()
+
+
+def embed(daemon: Daemon, text: str) -> Any:
+    url = f"http://127.0.0.1:{daemon.ports()['http']}/s/a/t/one/v1"
+    with openai.OpenAI(base_url=url, api_key="none", max_retries=0) as client:
+        return client.embeddings.create(model="m", input=text)
+
+
+def used(config: Path) -> dict[str, Any]:
+    done = run_command("memdock-meter", "usage", "--config", config, "--space", "one")
+    assert done.code == 0, done.words
+    line: dict[str, Any] = json.loads(done.output)
+    return line
+
+
+def test_what_was_used_survives_a_kill_and_the_command_tells_it(tmp_path: Path) -> None:
+    with models_in_thread(ModelServer()) as models:
+        config = write_config(tmp_path, models.url, mode="record")
+        with meter_process(config) as daemon:
+            embed(daemon, "abcd")
+            assert used(config)["input_tokens"] == 4
+            daemon.kill()
+            daemon.start()
+            embed(daemon, "abcd")
+            embed(daemon, "ef")
+            line = used(config)
+            assert (line["calls"], line["replayed"], line["requests"], line["input_tokens"]) == (3, 1, 2, 6)
+            done = run_command("memdock-meter", "purge", "--config", config, "--system", "a", "--space", "one")
+            assert "erased 2 recordings of a, space one" in done.words
+            embed(daemon, "abcd")
+            assert used(config)["requests"] == 3
+            assert daemon.stop() == 0
+            assert "abcd" not in daemon.log
+
+
+@pytest.mark.parametrize(
+    ("file", "said"),
+    [("upstreams: [", "it is no YAML"), ("{}", "upstreams: Field required"), (None, "it cannot be read")],
+)
+def test_a_file_that_cannot_be_used_is_told_in_a_sentence(tmp_path: Path, file: str | None, said: str) -> None:
+    config = tmp_path / "meter.yaml"
+    if file is not None:
+        config.write_text(file)
+    done = run_command("memdock-meter", "serve", "--config", config)
+    assert done.code == 1
+    assert f"{config}: {said}" in done.words
+    assert "Traceback" not in done.words
+
+
+def test_a_misspelt_variable_is_refused(tmp_path: Path) -> None:
+    done = run_command("memdock-meter", "serve", environment={"MEMDOCK_METER_CONFG": "x"})
+    assert done.code == 1
+    assert "unknown variable MEMDOCK_METER_CONFG" in done.words
