@@ -63,7 +63,7 @@ def a_plan(matrix: ScoreMatrix) -> AnalysisPlan:
         Family(name="full context", systems=matrix.systems[:7]),
         Family(name="agent/rag", systems=matrix.systems[7:]),
     )
-    matched = MatchedAnswerer(baseline=matrix.systems[0], family="agent/rag")
+    matched = [MatchedAnswerer(baseline=matrix.systems[0], family="agent/rag")]
     return paper_plan(matrix, families, atemporal=matrix.systems[-1:], matched=matched, profiles=matrix.systems)
 
 

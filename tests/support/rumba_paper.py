@@ -225,7 +225,7 @@ def plan_of_the_paper(matrix: ScoreMatrix, *, profiles: Sequence[str] = (PROFILE
         matrix,
         FAMILIES,
         atemporal=[ATEMPORAL],
-        matched=MatchedAnswerer(baseline=ANSWERER, family=AGENT_RAG),
+        matched=[MatchedAnswerer(baseline=ANSWERER, family=AGENT_RAG)],
         profiles=profiles,
     )
 

@@ -13,7 +13,7 @@ from memdock_evaluator.summary.axes import title, values_in_order
 from memdock_evaluator.summary.comparisons import Comparisons
 from memdock_evaluator.summary.ranking import display_name, languages_of, systems_in_order
 from memdock_evaluator.summary.shape import Summary
-from memdock_evaluator.tables.build import contrast_label
+from memdock_evaluator.tables.comparing import contrast_label
 
 _STEP, _WIDEST = 0.05, 0.5
 """The axis of a forest ends at a multiple of the step, and need not hold intervals that are wider."""

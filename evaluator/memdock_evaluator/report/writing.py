@@ -1,9 +1,9 @@
 """From a run's folder to its `summary.json`, `statistics.json`, tables and `report.html`, in Russian too."""
 
-from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 from memdock_evaluator.results.folder import Folder
+from memdock_evaluator.results.manifest import Compared
 from memdock_evaluator.summary import Summary
 from memdock_evaluator.summary.build import SUMMARY, summary_of, to_json
 from memdock_evaluator.summary.source import RunFilesError, read_run
@@ -11,25 +11,25 @@ from memdock_evaluator.summary.source import RunFilesError, read_run
 PAGES = {"en": "report.html", "ru": "report.ru.html"}
 """The file of the report in each language."""
 
+_NOTHING = Compared()
 
-def write_report(
-    run_dir: Path | str, *, families: Mapping[str, Sequence[str]] | None = None, atemporal: Sequence[str] = ()
-) -> Summary:
+
+def write_report(run_dir: Path | str, *, compared: Compared = _NOTHING) -> Summary:
     """Write all that is computed from the rows of a run into its folder (a path or a URL), and return the summary.
 
-    That is `summary.json`, `statistics.json`, `tables/` and the files of `PAGES`. `families` and `atemporal` are those
-    of `comparisons.compare`. Raises `RunFilesError` (also for a system that the run does not have), `ManifestError` or
-    `FolderError`.
+    That is `summary.json`, `statistics.json`, `tables/` and the files of `PAGES`. `compared`: what to compare; what it
+    leaves open is as the manifest has it. Raises `RunFilesError` (also for a system that the run does not have),
+    `ManifestError` or `FolderError`.
     """
     # Here, since numpy takes a while to load and a command line that is refused should not wait for it.
     from memdock_evaluator.report.page import render
-    from memdock_evaluator.summary.comparisons import STATISTICS, compare
+    from memdock_evaluator.summary.comparisons import STATISTICS, compare, compared_in
     from memdock_evaluator.tables import write_tables
 
     folder = Folder(str(run_dir))
     run = read_run(folder)
     try:
-        comparisons = compare(run.rows, families=families, atemporal=atemporal)
+        comparisons = compare(run.rows, compared_in(run, compared))
     except ValueError as error:
         raise RunFilesError(f"{folder.address}: {error}") from error
     summary = summary_of(run)

@@ -168,6 +168,42 @@ class Plan:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class NamedFamily:
+    """Systems whose mean is compared."""
+
+    name: str
+    systems: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Compared:
+    """What the report is to compare. It changes figures alone, so that a run goes on whatever it says.
+
+    `families` in the order in which they are subtracted; empty: all memory systems, and full context. `atemporal`:
+    systems without times, beside those that declare none. `case_studies`: systems that get Appendix G's; empty: the
+    memory system of a run that has one.
+    """
+
+    families: tuple[NamedFamily, ...] = ()
+    atemporal: tuple[str, ...] = ()
+    case_studies: tuple[str, ...] = ()
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        """Every system that is named, each once."""
+        members = (system for family in self.families for system in family.systems)
+        return tuple(dict.fromkeys((*members, *self.atemporal, *self.case_studies)))
+
+    def or_else(self, other: "Compared") -> "Compared":
+        """What this says, and what `other` says of what this does not."""
+        return Compared(
+            families=self.families or other.families,
+            atemporal=self.atemporal or other.atemporal,
+            case_studies=self.case_studies or other.case_studies,
+        )
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class IngestCounts:
     """Turns of all dialogues of a system: as read from the data, as listed by the system, and by their state.
 
@@ -262,6 +298,7 @@ class Manifest:
     """The ids of the runs that were its shards."""
     versions: Mapping[str, str]
     plan: Plan
+    compared: Compared = field(default_factory=Compared)
     totals: Mapping[str, SystemTotals] = field(default_factory=dict)
     cost: Cost | None = None
 

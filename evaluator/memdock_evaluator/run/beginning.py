@@ -10,7 +10,7 @@ from importlib.metadata import version
 from memdock_evaluator.locking import locked
 from memdock_evaluator.results.finalise import MANIFEST, holds_something_else
 from memdock_evaluator.results.folder import Folder, FolderError
-from memdock_evaluator.results.manifest import Manifest, ManifestError, Plan, differences
+from memdock_evaluator.results.manifest import Compared, Manifest, ManifestError, Plan, differences
 
 _LOCK = ".lock"
 _ID_BYTES = 5
@@ -58,7 +58,7 @@ def earlier(folder: Folder, plan: Plan) -> Manifest | None:
     return manifest
 
 
-def begin(folder: Folder, plan: Plan, command: tuple[str, ...]) -> Manifest:
+def begin(folder: Folder, plan: Plan, command: tuple[str, ...], compared: Compared) -> Manifest:
     """Writes the manifest of a new run."""
     manifest = Manifest(
         run_id=new_id(),
@@ -66,6 +66,7 @@ def begin(folder: Folder, plan: Plan, command: tuple[str, ...]) -> Manifest:
         command=command,
         versions={"python": platform.python_version(), **{name: version(name) for name in _DISTS}},
         plan=plan,
+        compared=compared,
     )
     folder.write(MANIFEST, manifest.to_json())
     return manifest

@@ -25,6 +25,7 @@ from memdock_evaluator.report.writing import write_report
 from memdock_evaluator.results.folder import FolderError
 from memdock_evaluator.results.manifest import ManifestError, Sample, SystemTotals
 from memdock_evaluator.results.parts import PartError
+from memdock_evaluator.run.comparing import compare_options, compared_of
 from memdock_evaluator.run.evaluation import RunEnd, evaluate
 from memdock_evaluator.run.options import (
     choice_options,
@@ -66,6 +67,7 @@ class _TurnsFailed(click.ClickException):
 @pace_options
 @choice_options
 @cost_options
+@compare_options
 @progress_option
 @click.pass_context
 def run(context: click.Context, /, **given: Any) -> None:
@@ -231,6 +233,7 @@ def settings_of(context: click.Context, given: Mapping[str, Any]) -> RunSettings
         data=tuple(map(source_of, given["data"])),
         format=given["format_"],
         stop_after=given["stop_after"] or "",
+        compared=compared_of(given),
         prices=prices_of(context),
         budget=given["budget"],
         sample=_sample(given),

@@ -22,7 +22,7 @@ from memdock_evaluator.run.recorded import RecordedRun
 from memdock_evaluator.run.selection import Selection
 from memdock_evaluator.run.settings import RunSettings
 from memdock_evaluator.run.settling import settled
-from memdock_evaluator.run.tools import open_tools, plan_of, try_models
+from memdock_evaluator.run.tools import open_tools, plan_of, refuse_unknown_systems, try_models
 from memdock_evaluator.words import counted
 
 
@@ -89,6 +89,7 @@ async def evaluate(settings: RunSettings, progress: Progress) -> RunEnd:
         languages = tuple(survey.facts.languages)
         tools = await open_tools(settings, languages, stack, progress.say, recorded)
         plan = plan_of(settings, survey.facts, tools)
+        refuse_unknown_systems(settings.compared, plan)
         if recorded is not None:
             recorded.check_judges(plan)
         if settings.budget is not None:
@@ -100,7 +101,8 @@ async def evaluate(settings: RunSettings, progress: Progress) -> RunEnd:
         if settings.trial and (found is None or found.finished is None):
             await try_models(settings, languages, tools)
         stack.enter_context(held(folder))  # last, so that a run that cannot begin leaves no folder
-        manifest = earlier(folder, plan) or begin(folder, plan, settings.command)
+        manifest = earlier(folder, plan) or begin(folder, plan, settings.command, settings.compared)
+        manifest = replace(manifest, compared=settings.compared.or_else(manifest.compared))
         loop = Loop(
             settings=settings,
             survey=survey,

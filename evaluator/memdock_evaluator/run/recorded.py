@@ -74,6 +74,7 @@ class RecordedRun:
             as_of=plan.as_of,
             keep=True,
             allowed_failed_turns=1.0,
+            compared=settings.compared.or_else(self.manifest.compared),
         )
 
     def check(self, data: DataFacts) -> None:

@@ -18,7 +18,7 @@ from memdock_evaluator.cost.budget import Budget, BudgetedAnswerer, BudgetedJudg
 from memdock_evaluator.faults import RunStoppedError
 from memdock_evaluator.judging.configured import check_served
 from memdock_evaluator.judging.panel import Panel, open_members
-from memdock_evaluator.results.manifest import DataFacts, Plan, SystemFacts
+from memdock_evaluator.results.manifest import Compared, DataFacts, Plan, SystemFacts
 from memdock_evaluator.results.records import ANSWER, INGEST
 from memdock_evaluator.run.memory_system import MemorySystem
 from memdock_evaluator.run.paper_profile import differences_from_paper
@@ -147,6 +147,13 @@ def plan_of(settings: RunSettings, data: DataFacts, tools: Tools) -> Plan:
         profile=settings.profile,
     )
     return replace(plan, differs=differences_from_paper(plan)) if settings.profile else plan
+
+
+def refuse_unknown_systems(compared: Compared, plan: Plan) -> None:
+    """Raises `SettingsError` where the report would have to compare what the run does not have."""
+    names = [system.name for system in plan.systems]
+    if unknown := [name for name in compared.names if name not in names]:
+        raise SettingsError(f"{unknown[0]!r} of --family, --atemporal or --case-study: the run has {', '.join(names)}")
 
 
 def _check(settings: RunSettings) -> None:

@@ -137,7 +137,7 @@ def paper_plan(
     families: Sequence[Family],
     *,
     atemporal: Iterable[str] = (),
-    matched: MatchedAnswerer | None = None,
+    matched: Sequence[MatchedAnswerer] = (),
     profiles: Sequence[str] = (),
     margins: Sequence[Margin] = (),
 ) -> AnalysisPlan:
@@ -157,7 +157,7 @@ def paper_plan(
         *make.languages(names),
         *make.gap_languages(names),
         *make.gap_slices(names),
-        *(make.answerer(matched) if matched else ()),
+        *(block for each in matched for block in make.answerer(each)),
         *(block for system in profiles for block in make.profile(system)),
     ]
     return replace(plan, blocks=tuple(blocks))
@@ -250,7 +250,7 @@ class _Maker:
         for language in self._languages:
             yield from self._block(
                 Kind.ANSWERER,
-                f"{matched.baseline} minus what answers with its model: {language}",
+                f"{matched.baseline} minus what answers with its model: {matched.family}, {language}",
                 (
                     Contrast(
                         first=_side(OVERALL, Term(unit=matched.baseline, language=language)),

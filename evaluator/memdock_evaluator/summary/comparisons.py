@@ -7,7 +7,9 @@ from typing import Any
 
 import orjson
 
+from memdock.types import Feature, Support
 from memdock_evaluator.baselines import PREFIX
+from memdock_evaluator.results.manifest import Compared, NamedFamily, SystemFacts
 from memdock_evaluator.results.rows import Outcome, Row
 from memdock_evaluator.statistics.analysis import RESAMPLES, analyse
 from memdock_evaluator.statistics.matrix import ScoredRow, ScoreMatrix, matrix_of
@@ -16,15 +18,17 @@ from memdock_evaluator.statistics.repeats import METHOD, SOURCE, SystemRepeats, 
 from memdock_evaluator.statistics.shape import Analysis
 from memdock_evaluator.statistics.slices import OVERALL, relative_position
 from memdock_evaluator.summary.figures import score
+from memdock_evaluator.summary.source import RunFiles
 
 STATISTICS = "statistics.json"
 MEMORY_SYSTEMS, FULL_CONTEXT = "memory systems", "full context"
 """The families where none are named: all that is no baseline, and the baseline of that name."""
 
+_FULL = f"{PREFIX}full-context"
+
 SEED = 0
 
-Families = Mapping[str, Sequence[str]]
-"""Name -> systems, in the order in which families are subtracted from each other."""
+_NOTHING = Compared()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -46,6 +50,7 @@ class Comparisons:
     families: tuple[Family, ...]
     named: bool
     atemporal: tuple[str, ...]
+    case_studies: tuple[str, ...]
     caveats: tuple[str, ...]
     repeats: Repeats
     analysis: Analysis
@@ -55,29 +60,41 @@ class Comparisons:
         return orjson.dumps(self, option=orjson.OPT_SORT_KEYS) + b"\n"
 
 
-def compare(
-    rows: Iterable[Row],
-    *,
-    families: Families | None = None,
-    atemporal: Sequence[str] = (),
-    resamples: int = RESAMPLES,
-) -> Comparisons:
+def compared_in(run: RunFiles, asked: Compared) -> Compared:
+    """What is asked for, what it leaves open as the run's manifest has it, and the systems that declare no times."""
+    found = asked.or_else(run.manifest.compared)
+    there = {row.system for row in run.rows}
+    silent = (system.name for system in run.manifest.plan.systems if system.name in there and _has_no_times(system))
+    return replace(found, atemporal=tuple(dict.fromkeys((*found.atemporal, *silent))))
+
+
+def compare(rows: Iterable[Row], compared: Compared = _NOTHING, *, resamples: int = RESAMPLES) -> Comparisons:
     """The comparisons of the paper and every two systems over all questions.
 
-    Without `families` they are `MEMORY_SYSTEMS` and, where the run has that baseline, `FULL_CONTEXT`, which then had
-    the memory systems' answer model and is set against each of them. Raises `ValueError` for a system that has no rows.
+    Without families they are `MEMORY_SYSTEMS` and, where the run has that baseline, `FULL_CONTEXT`. That baseline had
+    the memory systems' answer model, so it is also set against each of them. Raises `ValueError` for a system that has
+    no rows.
     """
     scored = list(map(_scored, rows))
     matrix = matrix_of(scored)
-    chosen = _families(matrix.systems) if families is None else _named(families)
-    _refuse_unknown(matrix.systems, [*(name for family in chosen for name in family.systems), *atemporal])
-    plan = paper_plan(matrix, chosen, atemporal=atemporal, matched=_matched(chosen) if families is None else None)
+    _refuse_unknown(matrix.systems, compared.names)
+    chosen = _families(matrix.systems, compared)
+    memory = [system for system in matrix.systems if not system.startswith(PREFIX)]
+    studied = compared.case_studies or (memory if len(memory) == 1 else ())
+    plan = paper_plan(
+        matrix,
+        chosen,
+        atemporal=compared.atemporal,
+        matched=list(_matched(matrix.systems, chosen)),
+        profiles=studied,
+    )
     plan = replace(plan, blocks=(*_pairs(matrix), *plan.blocks))
     analysis = analyse(matrix, plan, seed=SEED, resamples=resamples)
     return Comparisons(
         families=plan.families,
-        named=families is not None,
+        named=bool(compared.families),
         atemporal=tuple(sorted(plan.atemporal)),
+        case_studies=tuple(studied),
         caveats=tuple(_caveats(analysis, {family.name for family in chosen if len(family.systems) > 1})),
         repeats=Repeats(systems=repeats_of(scored)),
         analysis=analysis,
@@ -85,15 +102,25 @@ def compare(
 
 
 def compare_again(rows: Iterable[Row], told: Mapping[str, Any]) -> Comparisons:
-    """The comparisons with the families and the atemporal systems that a `statistics.json` tells.
+    """The comparisons of what a `statistics.json` tells that it compares.
 
     Raises `ValueError` for a file that no `compare` of these rows has written.
     """
     try:
-        families = {family["name"]: family["systems"] for family in told["families"]} if told["named"] else None
-        return compare(rows, families=families, atemporal=told["atemporal"])
+        families = tuple(
+            NamedFamily(name=family["name"], systems=tuple(family["systems"]))
+            for family in (told["families"] if told["named"] else ())
+        )
+        atemporal, studied = tuple(told["atemporal"]), tuple(told["case_studies"])
+        return compare(rows, Compared(families=families, atemporal=atemporal, case_studies=studied))
     except (KeyError, TypeError) as error:
         raise ValueError(f"it does not say what was compared ({error})") from error
+
+
+def _has_no_times(system: SystemFacts) -> bool:
+    """Whether it told its features and that its memories carry the time at which they were said is not among them."""
+    can = (Support.NATIVE.value, Support.EMULATED.value)
+    return bool(system.features) and system.features.get(Feature.EVENT_TIME.value) not in can
 
 
 def _scored(row: Row) -> ScoredRow:
@@ -114,15 +141,13 @@ def _scored(row: Row) -> ScoredRow:
     )
 
 
-def _families(systems: Sequence[str]) -> list[Family]:
+def _families(systems: Sequence[str], compared: Compared) -> list[Family]:
+    if compared.families:
+        return [Family(name=family.name, systems=family.systems) for family in compared.families]
     memory = tuple(name for name in systems if not name.startswith(PREFIX))
-    full = tuple(name for name in systems if name == f"{PREFIX}full-context")
+    full = tuple(name for name in systems if name == _FULL)
     named = ((FULL_CONTEXT, full), (MEMORY_SYSTEMS, memory))
     return [Family(name=name, systems=members) for name, members in named if members]
-
-
-def _named(families: Families) -> list[Family]:
-    return [Family(name=name, systems=tuple(members)) for name, members in families.items()]
 
 
 def _refuse_unknown(systems: Sequence[str], named: Iterable[str]) -> None:
@@ -130,11 +155,11 @@ def _refuse_unknown(systems: Sequence[str], named: Iterable[str]) -> None:
         raise ValueError(f"there is no system {unknown[0]!r}: the run has {', '.join(systems)}")
 
 
-def _matched(families: Sequence[Family]) -> MatchedAnswerer | None:
-    of_name = {family.name: family for family in families}
-    if not of_name.keys() >= {FULL_CONTEXT, MEMORY_SYSTEMS}:
-        return None
-    return MatchedAnswerer(baseline=of_name[FULL_CONTEXT].systems[0], family=MEMORY_SYSTEMS)
+def _matched(systems: Sequence[str], families: Sequence[Family]) -> Iterator[MatchedAnswerer]:
+    """The baseline that the answer model was given the whole dialogue in, against each family of memory systems."""
+    for family in families:
+        if _FULL in systems and not any(system.startswith(PREFIX) for system in family.systems):
+            yield MatchedAnswerer(baseline=_FULL, family=family.name)
 
 
 def _pairs(matrix: ScoreMatrix) -> Iterator[Block]:

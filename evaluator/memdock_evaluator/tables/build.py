@@ -5,12 +5,11 @@ from typing import cast
 
 from memdock_evaluator.attribution import Failure
 from memdock_evaluator.results.manifest import Manifest
-from memdock_evaluator.statistics.plan import Contrast, Side
-from memdock_evaluator.statistics.slices import OVERALL
 from memdock_evaluator.summary.axes import in_order, values_in_order
 from memdock_evaluator.summary.comparisons import Comparisons
 from memdock_evaluator.summary.ranking import languages_of, systems_in_order
 from memdock_evaluator.summary.shape import Figures, LanguageSummary, Summary
+from memdock_evaluator.tables.comparing import comparing_tables
 from memdock_evaluator.tables.context import context_table
 from memdock_evaluator.tables.cost import cost_table
 from memdock_evaluator.tables.judges import agreement_table, audit_table, corrected_table
@@ -29,8 +28,7 @@ def tables(summary: Summary, comparisons: Comparisons, manifest: Manifest) -> li
         context_table(summary),
         _slices(summary),
         semantic_table(summary, comparisons),
-        _contrasts(comparisons),
-        _repeats(comparisons),
+        *comparing_tables(comparisons),
         _retrieval(summary),
         _failures(summary),
         _outcomes(summary),
@@ -41,30 +39,6 @@ def tables(summary: Summary, comparisons: Comparisons, manifest: Manifest) -> li
         _tokens(summary),
         _times(summary),
     ]
-
-
-def contrast_label(contrast: Contrast) -> str:
-    """ "rag-dense − rag-hybrid, en"; what both sides share is said once."""
-    first, second = contrast.first, contrast.second
-    languages = {term.language for side in (first, second) for term in side.terms}
-    shared_language = f", {languages.pop()}" if len(languages) == 1 else ""
-    if first.terms == second.terms:
-        units = _terms(first, with_language=not shared_language)
-        return f"{units}: {first.slice.value} − {second.slice.value}{shared_language}"
-    slice_ = "" if first.slice == OVERALL else f": {first.slice.value}"
-    sides = [_terms(side, with_language=not shared_language) for side in (first, second)]
-    if first.slice != second.slice:
-        return f"({sides[0]}: {first.slice.value}) − ({sides[1]}: {second.slice.value}){shared_language}"
-    shown = [f"({side})" if len(of.terms) > 1 else side for side, of in zip(sides, (first, second), strict=True)]
-    return f"{shown[0]} − {shown[1]}{slice_}{shared_language}"
-
-
-def _terms(side: Side, *, with_language: bool) -> str:
-    words = ""
-    for term in side.terms:
-        word = f"{term.unit} {term.language}" if with_language else term.unit
-        words += (f" {'−' if term.sign < 0 else '+'} " if words else "") + word
-    return words
 
 
 def _each(summary: Summary) -> _Found:
@@ -189,65 +163,6 @@ def _slices(summary: Summary) -> Table:
 def _slice_interval(figures: Figures) -> tuple[Cell, Cell]:
     interval = figures["judge_accuracy_interval"]
     return (percent(interval["low"]), percent(interval["high"])) if interval else (None, None)
-
-
-def _contrasts(comparisons: Comparisons) -> Table:
-    return Table(
-        name="contrasts",
-        title="Contrasts",
-        columns=(
-            *("kind", "block", "contrast", "axis", "questions", "dialogues", "first", "second", "difference"),
-            *("SE by dialogue", "95% low", "95% high", "p", "p Holm", "bootstrap low", "bootstrap high"),
-            "smallest detectable",
-        ),
-        rows=tuple(
-            (
-                *(block.kind.value, block.name, contrast_label(one.contrast), one.contrast.first.slice.axis),
-                *(one.n, one.n_dialogues, percent(one.first), percent(one.second), percent(one.estimate)),
-                *(percent(one.clustered_error), percent(one.clustered.low), percent(one.clustered.high)),
-                *(_p(one.clustered.p), _p(one.clustered.p_holm)),
-                *(percent(one.dialogue_bootstrap.low), percent(one.dialogue_bootstrap.high)),
-                percent(one.smallest_detectable),
-            )
-            for block in comparisons.analysis.blocks
-            for one in block.differences
-        ),
-        notes=comparisons.caveats,
-    )
-
-
-def _repeats(comparisons: Comparisons) -> Table:
-    """Standard errors of accuracy by what would be done anew."""
-    found = comparisons.repeats
-    return Table(
-        name="repeats",
-        title="Chance of ingest, answer, judge and questions",
-        columns=(
-            *("system", "language", "questions", "ingests", "answers", "judgements"),
-            *("SE ingest", "SE answer", "SE judge", "SE all repeated", "SE questions"),
-        ),
-        rows=tuple(
-            (
-                *(each.system, each.language, each.n, each.ingests, each.answers, each.judgements),
-                *(percent(each.components.ingest.standard_error), percent(each.components.answer.standard_error)),
-                *(percent(each.components.judge.standard_error), percent(each.components.all_steps)),
-                percent(each.components.questions.standard_error),
-            )
-            for each in found.systems
-            if each.components is not None
-        ),
-        notes=(
-            f"By {found.method} ({found.source}). A step that was done once has no error of its own: its chance stands "
-            "in the step before it (a verdict's in the answer's, an answer's in the ingest's, all in the questions').",
-        ),
-    )
-
-
-def _p(value: float | None) -> str | None:
-    """Three digits, since two say too little of a p-value."""
-    if value is None:
-        return None
-    return "<0.001" if value < 0.001 else f"{value:.3f}"
 
 
 def _retrieval(summary: Summary) -> Table:

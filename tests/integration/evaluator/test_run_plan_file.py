@@ -52,6 +52,26 @@ def test_what_is_typed_goes_before_the_file(plan: Path, tmp_path: Path) -> None:
     assert {row.system for row in rows(tmp_path / "typed")} == {"baseline:refusal"}
 
 
+def test_families_are_recorded_and_change_no_run(plan: Path, tmp_path: Path) -> None:
+    plan.write_text(plan.read_text().replace("[3, 5]", "3") + 'family: ["one=baseline:oracle"]\n')
+    assert run("--plan", plan).exit_code == 0
+    out = tmp_path / "runs"
+    assert orjson.loads((out / "manifest.json").read_bytes())["compared"]["families"] == [
+        {"name": "one", "systems": ["baseline:oracle"]}
+    ]
+    outcomes = (out / "outcomes.jsonl").read_bytes()
+    again = run("--plan", plan, "--family", "other=baseline:refusal")
+    assert again.exit_code == 0, again.output
+    assert "finished already" in again.output
+    assert (out / "outcomes.jsonl").read_bytes() == outcomes
+    told = orjson.loads((out / "statistics.json").read_bytes())
+    assert told["families"] == [{"name": "other", "systems": ["baseline:refusal"]}]
+    wrong = run("--plan", plan, "--out", tmp_path / "wrong", "--family", "x=rag")
+    assert wrong.exit_code == 2
+    assert "'rag' of --family, --atemporal or --case-study: the run has" in " ".join(wrong.output.split())
+    assert not (tmp_path / "wrong").exists()
+
+
 @pytest.mark.parametrize(
     ("written", "said"),
     [

@@ -3,12 +3,15 @@
 import json
 import subprocess
 import sys
+from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import pytest
 from click.testing import CliRunner
 
 from memdock_evaluator.report.command import report
+from memdock_evaluator.results.manifest import Compared, NamedFamily
 from memdock_evaluator.results.rows import Outcome, Row
 from memdock_evaluator.statistics.plan import JUDGES_DIFFER, Kind
 from memdock_evaluator.statistics.shape import BlockResult
@@ -33,8 +36,8 @@ def test_families_are_the_memory_systems_and_full_context_where_none_are_named(f
         MEMORY_SYSTEMS: ("rag-dense", "rag-hybrid"),
     }
     assert {block.name for block in blocks(found, Kind.ANSWERER)} == {
-        "baseline:full-context minus what answers with its model: en",
-        "baseline:full-context minus what answers with its model: ru",
+        "baseline:full-context minus what answers with its model: memory systems, en",
+        "baseline:full-context minus what answers with its model: memory systems, ru",
     }
 
 
@@ -115,6 +118,41 @@ def test_families_that_cannot_be_are_refused_with_a_word(tmp_path: Path, words: 
     assert done.exit_code != 0
     assert message in " ".join(done.output.split())
     assert not {"summary.json", "statistics.json"} & {path.name for path in tmp_path.iterdir()}
+
+
+def test_the_manifest_says_what_is_compared_and_the_command_line_goes_before_it(tmp_path: Path) -> None:
+    families = (NamedFamily(name="dense", systems=("rag-dense",)), NamedFamily(name="hybrid", systems=("rag-hybrid",)))
+    run = a_run()
+    silent = replace(run.manifest.plan.systems[1], features={"SOURCES": "NATIVE", "EVENT_TIME": "UNSUPPORTED"})
+    systems = (run.manifest.plan.systems[0], silent, *run.manifest.plan.systems[2:])
+    manifest = replace(
+        run.manifest,
+        plan=replace(run.manifest.plan, systems=systems),
+        compared=Compared(families=families, case_studies=("rag-dense",)),
+    )
+    folder = str(replace(run, manifest=manifest).write(tmp_path))
+
+    def told(*words: str) -> Any:
+        done = CliRunner().invoke(report, [folder, *words])
+        assert done.exit_code == 0, done.output
+        return json.loads((tmp_path / "statistics.json").read_bytes())
+
+    recorded = told()
+    assert [family["name"] for family in recorded["families"]] == ["dense", "hybrid"]
+    assert recorded["case_studies"] == ["rag-dense"]
+    assert recorded["atemporal"] == ["rag-hybrid"], "it declares that its memories carry no times"
+    times = {(one["unit"], one["axis"]) for one in recorded["analysis"]["scores"] if one["axis"] == "temporality"}
+    assert ("rag-dense", "temporality") in times
+    assert ("rag-hybrid", "temporality") not in times
+    names = {block["name"] for block in recorded["analysis"]["blocks"]}
+    assert "single minus multi: scope, rag-dense" in names, "Appendix G's"
+    assert {"baseline:full-context minus what answers with its model: hybrid, en"} <= names
+    assert [family["name"] for family in told("--family", "all=rag-dense,rag-hybrid")["families"]] == ["all"]
+
+
+def test_a_lone_memory_system_is_the_case_study() -> None:
+    rows = [row for row in a_run().rows if row.system != "rag-hybrid"]
+    assert compare(rows, resamples=1).case_studies == ("rag-dense",)
 
 
 def test_the_command_line_alone_does_not_load_numpy() -> None:

@@ -16,7 +16,8 @@ from memdock_evaluator.statistics.plan import Contrast, Side, Term
 from memdock_evaluator.statistics.slices import OVERALL, Slice
 from memdock_evaluator.summary import summarise
 from memdock_evaluator.summary.comparisons import compare
-from memdock_evaluator.tables.build import contrast_label, tables
+from memdock_evaluator.tables.build import tables
+from memdock_evaluator.tables.comparing import contrast_label
 from memdock_evaluator.tables.forms import FORMS
 from memdock_evaluator.tables.published import published
 from memdock_evaluator.tables.shape import Table
