@@ -7,6 +7,7 @@ is named by data or code (an axis, a slice, an outcome) `{{ name|word }}`. Sente
 import re
 from collections.abc import Callable
 from datetime import datetime
+from math import floor, log10
 from typing import Any
 
 from markupsafe import Markup
@@ -32,7 +33,9 @@ class PageWords(Words):
     def filters(self) -> dict[str, Callable[..., Any]]:
         """The filters by the names that the templates use."""
         return {
+            "amount": self.amount,
             "breakable": breakable,
+            "coefficient": self.coefficient,
             "count": self.number,
             "language": self.name,
             "ms": self.ms,
@@ -64,6 +67,16 @@ class PageWords(Words):
         points = round(100 * difference, 1)
         sign = "−" if points < 0 else "+" if points > 0 else ""
         return sign + self.number(abs(points), 1)
+
+    def amount(self, money: float | None) -> str:
+        """Money to three digits that count and at least to the hundredth."""
+        if money is None:
+            return _BLANK
+        return self.number(money, max(2, 2 - floor(log10(abs(money)))) if money else 2)
+
+    def coefficient(self, value: float | None) -> str:
+        """An agreement of at most 1."""
+        return _BLANK if value is None else self.number(value, 3).replace("-", "−")
 
     def probability(self, value: float | None) -> str:
         """A p-value to three digits."""

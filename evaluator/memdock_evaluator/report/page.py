@@ -7,11 +7,14 @@ from jinja2 import Environment, PackageLoader, StrictUndefined, select_autoescap
 from memdock_evaluator.report.drawings import FAILURES, failure_bars, forests, recall_curves
 from memdock_evaluator.report.explorer import RESULTS, explorer, packed
 from memdock_evaluator.report.language import PageWords
+from memdock_evaluator.report.scatter import scatters
 from memdock_evaluator.report.tables import cutoffs, result_bars, slice_table, stages
 from memdock_evaluator.results.manifest import Manifest
 from memdock_evaluator.results.rows import Row
 from memdock_evaluator.summary.caveats import FEW_QUESTIONS
 from memdock_evaluator.summary.comparisons import Comparisons
+from memdock_evaluator.summary.costs import PURPOSES
+from memdock_evaluator.summary.heat import heat_maps
 from memdock_evaluator.summary.ranking import display_name, languages_of, systems_in_order
 from memdock_evaluator.summary.shape import Caveat, Summary
 from memdock_evaluator.tables.published import SOURCE, published
@@ -60,6 +63,9 @@ def render(
         failures=FAILURES,
         failure_bars=failure_bars(summary),
         recall_curves=recall_curves(summary),
+        scatters=scatters(summary),
+        purposes=PURPOSES,
+        heats=heat_maps(summary, comparisons.families),
         published=published(manifest),
         source=SOURCE,
         explorer=packed(explorer(rows, [column.system for column, _ in table.systems])),

@@ -5,9 +5,10 @@ from collections.abc import Mapping, Sequence
 
 from memdock_evaluator.results.manifest import Cost, CostLine
 from memdock_evaluator.summary.shape import Costs, PurposeCost, SystemCost
+from memdock_evaluator.words.language import later
 
-PURPOSES = ("answer", "judge", "memory")
-"""In the order of a run's bill; all words behind "memory: " are one purpose."""
+PURPOSES = {"answer": later("Answerer"), "judge": later("Judges"), "memory": later("Memory system")}
+"""In the order of a run's bill, with their headings; all words behind "memory: " are one purpose."""
 
 _DIGITS = 9
 """Behind the point of money: a question of a small model costs some millionths."""

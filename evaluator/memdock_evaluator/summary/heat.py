@@ -2,17 +2,27 @@
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from itertools import groupby
 
+from memdock_evaluator.baselines import PREFIX
 from memdock_evaluator.dataset import taxonomy
 from memdock_evaluator.statistics.plan import Family
 from memdock_evaluator.summary.axes import values_in_order
 from memdock_evaluator.summary.caveats import FEW_QUESTIONS
 from memdock_evaluator.summary.ranking import languages_of, systems_in_order
 from memdock_evaluator.summary.shape import Figures, LanguageSummary, Summary
+from memdock_evaluator.words.language import later
 
 AXIS = "semantic"
-OTHERS = "other baselines"
+OTHERS = later("other baselines")
 """The systems of no family."""
+
+GROUPS = {
+    taxonomy.EXTRACTION: later("Extraction"),
+    taxonomy.GENERAL: later("General reasoning"),
+    taxonomy.TEMPORAL: later("Temporal reasoning"),
+}
+"""The groups as headings; the one type of the fourth has its name."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -56,11 +66,19 @@ class HeatMap:
 
     @property
     def spans(self) -> list[tuple[str, int]]:
-        """The groups from left to right, and how many columns each has."""
-        found: dict[str, int] = {}
-        for column in self.columns:
-            found[column.group] = found.get(column.group, 0) + 1
-        return list(found.items())
+        """The headings of groups from left to right, and how many columns each has."""
+        return [
+            (GROUPS.get(group, ""), len(list(columns)))
+            for group, columns in groupby(self.columns, key=lambda column: column.group)
+        ]
+
+    @property
+    def firsts(self) -> list[str]:
+        """The first type of each group but the first, where a gap stands before it."""
+        groups = [column.group for column in self.columns]
+        return [
+            column.value for place, column in enumerate(self.columns) if place and groups[place - 1] != column.group
+        ]
 
     @property
     def sizes(self) -> list[int]:
@@ -69,12 +87,16 @@ class HeatMap:
 
 
 def heat_maps(summary: Summary, families: Sequence[Family]) -> list[HeatMap]:
-    """Family by family, a map a language, then the systems of no family; none where the data has no such types."""
+    """Family by family, those of memory systems first, a map a language; then the systems of no family.
+
+    None where the data has no such types.
+    """
     return list(_maps(summary, families))
 
 
 def _maps(summary: Summary, families: Sequence[Family]) -> Iterator[HeatMap]:
-    of_family = {family.name: family.systems for family in families}
+    in_order = sorted(families, key=lambda family: all(name.startswith(PREFIX) for name in family.systems))
+    of_family = {family.name: family.systems for family in in_order}
     named = {system for systems in of_family.values() for system in systems}
     rest = tuple(name for name in summary["systems"] if name not in named)
     for family, systems in (*of_family.items(), (OTHERS, rest)):
