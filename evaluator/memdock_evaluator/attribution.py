@@ -26,9 +26,11 @@ class Failure(StrEnum):
     NO_ANSWER_DUE = "no answer was due"
     """The dialogue has none, or the user wanted it forgotten: there is nothing to store or to find."""
     NOT_STORED = "not stored"
-    """Evidence that the system itself lists as failed or without a memory, and that did not come back."""
+    """Evidence that failed or has no memory, by what the system says of the turn or by all the memories that it lists;
+    and that did not come back.
+    """
     NOT_RETRIEVED = "not retrieved"
-    """Evidence is missing among the memories, in whole or in part."""
+    """Evidence is missing among the memories, in whole or in part; it is stored, or nobody can say."""
     BEYOND_THE_EVIDENCE = "beyond the evidence"
     """The answer model is wrong with nothing but the evidence before it, too: the baseline `oracle` ran and failed."""
     NOT_USED = "retrieved and not used"
@@ -39,11 +41,15 @@ class Failure(StrEnum):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Attributed:
-    """A wrong answer's place. `by_text`: told by the text of memories that name no sources, so a guess."""
+    """A wrong answer's place. `by_text`: told by the text of memories that name no sources, so a guess.
+
+    `maybe_not_stored`: not retrieved, and the system does not list its memories, which would prove that it was stored.
+    """
 
     row: Row
     failure: Failure
     by_text: bool = False
+    maybe_not_stored: bool = False
 
 
 def attribute(rows: Iterable[Row], *, labelled_right: Collection[RowKey] = ()) -> list[Attributed]:
@@ -64,11 +70,14 @@ def attribute(rows: Iterable[Row], *, labelled_right: Collection[RowKey] = ()) -
 def _place(row: Row, *, beyond: bool, misjudged: bool) -> Attributed:
     known, by_text = _recall(row)
     evidence_lost = {*row.failed_evidence, *row.unstored_evidence} - _retrieved(row)
+    sessions_lost = set(row.unstored_sessions) - {
+        source.session_id for memory in row.memories for source in memory.sources
+    }
     checks = {
         Failure.SYSTEM_ERROR: row.outcome is Outcome.SYSTEM_ERROR,
         Failure.MISJUDGED: misjudged,
         Failure.NO_ANSWER_DUE: row.abstention or row.axes.get("semantic") == "DeleteInfo",
-        Failure.NOT_STORED: bool(evidence_lost),
+        Failure.NOT_STORED: bool(evidence_lost or sessions_lost),
         Failure.NOT_RETRIEVED: known is not None and known < 1,
         Failure.BEYOND_THE_EVIDENCE: beyond,
         Failure.NOT_USED: known is not None,
@@ -76,7 +85,10 @@ def _place(row: Row, *, beyond: bool, misjudged: bool) -> Attributed:
     }
     failure = next(failure for failure in Failure if checks[failure])
     return Attributed(
-        row=row, failure=failure, by_text=by_text and failure in (Failure.NOT_RETRIEVED, Failure.NOT_USED)
+        row=row,
+        failure=failure,
+        by_text=by_text and failure in (Failure.NOT_RETRIEVED, Failure.NOT_USED),
+        maybe_not_stored=failure is Failure.NOT_RETRIEVED and not row.storage_listed,
     )
 
 

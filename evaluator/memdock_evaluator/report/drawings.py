@@ -148,6 +148,7 @@ class FailureBar:
     language: str
     n: int
     by_text: int
+    maybe_not_stored: int
     parts: tuple[tuple[str, int], ...]
     types: tuple[tuple[str, tuple[int, ...]], ...]
     """Semantic type -> counts in the order of `FAILURES`; none where the data has no such types."""
@@ -171,6 +172,7 @@ def _failure_bars(summary: Summary, language: str) -> Iterator[FailureBar]:
                 language=language,
                 n=wrong["n"],
                 by_text=wrong["by_text"],
+                maybe_not_stored=wrong["maybe_not_stored"],
                 parts=tuple((place, wrong["where"][place]) for place in FAILURES if place in wrong["where"]),
                 types=tuple(
                     (value, tuple(by_type[value].get(place, 0) for place in FAILURES))

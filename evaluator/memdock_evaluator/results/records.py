@@ -42,13 +42,15 @@ class FailedTurn:
 class Ingested:
     """A dialogue in its space. `failed_turns`: what the system failed at and does not hold.
 
-    `turns_without_memory`: ids of the turns that the system took and says that it made no memory of.
+    `turns_without_memory`: ids of the turns that the system took and says that it made no memory of. `unsourced_turns`:
+    ids of the turns that no memory names as its source, of all that the system lists; `None` where that proves nothing.
     """
 
     space_id: str
     counts: IngestCounts
     failed_turns: tuple[FailedTurn, ...] = ()
     turns_without_memory: tuple[str, ...] = ()
+    unsourced_turns: tuple[str, ...] | None = None
     blame: Blame | None = None
     timings: tuple[Timing, ...] = ()
 

@@ -85,7 +85,10 @@ class Row:
     are left out. `sessions` is the number of the dialogue's last session, to say where in it the evidence lies; 0: the
     version that made the row did not keep it. `failed_turns` counts the turns of the dialogue that the system failed
     to store, and `failed_evidence` names those that the answer rests on: such a row is scored as it stands.
-    `unstored_evidence` names those that the system took and lists as without a memory. `recall_text` stands in for the
+    `unstored_evidence` names those that the system took and of which it says that it made no memory, or that no memory
+    which it lists was made from; `unstored_sessions` the evidence sessions of which all turns are so, where the
+    evidence is not known by turn. `storage_listed`: the system lists its memories with their sources, so that what is
+    in neither is stored for sure. `recall_text` stands in for the
     recalls where memories name no sources: a guess by their text (`text_sources.py`), no measure of retrieval.
     Tokens are those of the calls that led to this row; `context_tokens` are always estimated as a quarter of the bytes
     of UTF-8, the others where an endpoint reports none (then `tokens_estimated`).
@@ -112,6 +115,8 @@ class Row:
     failed_turns: int = 0
     failed_evidence: tuple[str, ...] = ()
     unstored_evidence: tuple[str, ...] = ()
+    unstored_sessions: tuple[str, ...] = ()
+    storage_listed: bool = False
     memories: tuple[RetrievedMemory, ...] = ()
     answer: str | None = None
     abstained: bool = False

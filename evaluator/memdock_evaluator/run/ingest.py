@@ -4,7 +4,7 @@ from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 
-from memdock.types import StageTiming, Turn, TurnRecord, TurnState
+from memdock.types import Feature, StageTiming, Turn, TurnRecord, TurnState
 from memdock_evaluator.faults import Fault, turn_failed_by_infrastructure
 from memdock_evaluator.results.manifest import IngestCounts
 from memdock_evaluator.results.parts import Unit
@@ -16,6 +16,9 @@ from memdock_evaluator.run.progress import Progress, Work
 from memdock_evaluator.run.requests import requests
 from memdock_evaluator.words import counted
 
+MOST_LISTED = 20_000
+"""Memories of a dialogue that are gone through to prove what was not stored; RUMBA's longest has a thousand turns."""
+
 
 @dataclass(slots=True, kw_only=True)
 class Ingest:
@@ -23,6 +26,7 @@ class Ingest:
 
     A turn that the system fails at is sent once more after the barrier; what fails then is counted, and the questions
     are asked all the same. A turn that failed for want of infrastructure fails the ingest, which is done again later.
+    `lists_memories`: at the end the memories are listed, to know which turns none was made from.
     """
 
     system: MemorySystem
@@ -30,6 +34,7 @@ class Ingest:
     space_id: str
     flush_timeout_s: float
     progress: Progress
+    lists_memories: bool = False
     _sent: dict[str, Turn] = field(default_factory=dict)
     _refused: dict[str, FailedTurn] = field(default_factory=dict)
     _processed: int = 0
@@ -83,8 +88,30 @@ class Ingest:
             turns_without_memory=tuple(
                 sorted(record.turn_id for record in listed.values() if record.state is TurnState.NO_MEMORY)
             ),
+            unsourced_turns=await self._unsourced() if self.lists_memories else None,
             timings=tuple(self._timings),
         )
+
+    async def _unsourced(self) -> tuple[str, ...] | None:
+        """The turns that no memory names; `None` where a memory names no turn at all, and where they cannot be listed.
+
+        What became of the answers can be told without it, so that a list which fails, or is too long, fails nothing.
+        """
+        can = (Feature.LIST_MEMORIES, Feature.SOURCES)
+        if not all(map(self.system.declares, can)):
+            return None
+        place = f"{self.system.name}: dialogue {self.unit.dialogue_id} ({self.unit.language})"
+        try:
+            memories = await self.system.list_memories(self.space_id, most=MOST_LISTED)
+        except Fault as fault:
+            self.progress.say(f"{place}: its memories cannot be listed: {fault.detail} ({fault.reason})")
+            return None
+        if len(memories) > MOST_LISTED:
+            self.progress.say(f"{place}: more than {MOST_LISTED:,} memories, which are not gone through")
+            return None
+        if not all(memory.sources for memory in memories):
+            return None
+        return tuple(sorted(self.turn_ids - {source.turn_id for memory in memories for source in memory.sources}))
 
     @property
     def turn_ids(self) -> frozenset[str]:

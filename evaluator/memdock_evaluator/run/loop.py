@@ -11,6 +11,7 @@ from memdock_evaluator.results.folder import Folder
 from memdock_evaluator.results.parts import Parts, Unit
 from memdock_evaluator.results.records import ANSWER, CLOSE, INGEST, RETRIEVE, ROWS
 from memdock_evaluator.results.rows import Outcome
+from memdock_evaluator.results.stored import Stored
 from memdock_evaluator.run.answering import Answering, keys_of
 from memdock_evaluator.run.parallel import for_each
 from memdock_evaluator.run.progress import Progress, Work
@@ -51,14 +52,12 @@ class UnitRun:
         if stop_after == ANSWER.name:
             return
         judged = await self.answering.verdicts(self.dialogue, answered)
-        ingested = self.parts.newest(INGEST)
         rows = self.row_maker.rows(
             self.dialogue,
             retrievals,
             answered,
             judged,
-            failed_turns={turn.turn_id for each in ingested for turn in each.failed_turns},
-            turns_without_memory={turn_id for each in ingested for turn_id in each.turns_without_memory},
+            Stored.of(self.parts.newest(INGEST)),
         )
         self.parts.write(ROWS, rows)
 

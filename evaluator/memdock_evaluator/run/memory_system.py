@@ -16,6 +16,7 @@ from memdock.types import (
     Description,
     Feature,
     Flushed,
+    Memory,
     ResetDone,
     Retrieved,
     Support,
@@ -98,6 +99,19 @@ class MemorySystem:
         async def collect() -> list[TurnRecord]:
             records: AsyncIterator[TurnRecord] = self._client.list_turns(space_id)
             return [record async for record in records]
+
+        return (await self._patiently(collect)).result
+
+    async def list_memories(self, space_id: str, *, most: int | None = None) -> list[Memory]:
+        """Every memory of the space; of more than `most`, one more than that."""
+
+        async def collect() -> list[Memory]:
+            memories: list[Memory] = []
+            async for memory in self._client.list_memories(space_id):
+                memories.append(memory)
+                if most is not None and len(memories) > most:
+                    break
+            return memories
 
         return (await self._patiently(collect)).result
 

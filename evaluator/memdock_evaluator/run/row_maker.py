@@ -1,6 +1,6 @@
 """The rows of a unit: what each stage found out about a question, put together and scored."""
 
-from collections.abc import Collection, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import asdict, dataclass, replace
 from typing import Any
 
@@ -8,9 +8,12 @@ from memdock_evaluator.dataset import Dialogue, Question
 from memdock_evaluator.results.parts import Unit
 from memdock_evaluator.results.records import Answered, Blame, Judged, Retrieval
 from memdock_evaluator.results.rows import Outcome, Row
+from memdock_evaluator.results.stored import Stored
 from memdock_evaluator.run.settling import Key, settled
 from memdock_evaluator.scores import retrieval_scores, token_f1
 from memdock_evaluator.text_sources import TextSources
+
+_UNKNOWN = Stored()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -32,14 +35,9 @@ class RowMaker:
         retrievals: Mapping[Key, Retrieval],
         answered: Mapping[Key, Answered],
         judged: Mapping[Key, Judged],
-        failed_turns: Collection[str] = (),
-        turns_without_memory: Collection[str] = (),
+        stored: Stored = _UNKNOWN,
     ) -> Iterator[Row]:
-        """`judge_repeats` rows for each of `retrievals`; the later stages lack the keys that did not get so far.
-
-        `failed_turns`: ids of the dialogue's turns that the system failed to store; `turns_without_memory`: of those
-        that it made no memory of.
-        """
+        """`judge_repeats` rows for each of `retrievals`; the later stages lack the keys that did not get so far."""
         questions = {question.question_id: question for question in dialogue.questions}
         guess = TextSources(dialogue) if self.guesses_sources else None
         sessions = max((session.index for session in dialogue.sessions), default=0)
@@ -55,9 +53,11 @@ class RowMaker:
                     ingest=self.unit.ingest,
                     judging=judging,
                     sessions=sessions,
-                    failed_turns=len(failed_turns),
-                    failed_evidence=tuple(turn for turn in question.evidence_turns if turn in failed_turns),
-                    unstored_evidence=tuple(turn for turn in question.evidence_turns if turn in turns_without_memory),
+                    failed_turns=len(stored.failed),
+                    failed_evidence=tuple(turn for turn in question.evidence_turns if turn in stored.failed),
+                    unstored_evidence=tuple(turn for turn in question.evidence_turns if turn in stored.absent),
+                    unstored_sessions=_unstored_sessions(question, dialogue, stored),
+                    storage_listed=stored.listed,
                     recall_text=recall_text,
                 )
 
@@ -94,6 +94,15 @@ class RowMaker:
         sources = [[(source.session_id, source.turn_id) for source in memory.sources] for memory in retrieval.memories]
         scores = retrieval_scores(sources, question.evidence_sessions, question.evidence_turns, self.k)
         return {name: None if score is None else round(score, 6) for name, score in asdict(scores).items()}
+
+
+def _unstored_sessions(question: Question, dialogue: Dialogue, stored: Stored) -> tuple[str, ...]:
+    """Of evidence that is known by session alone."""
+    if question.evidence_turns:
+        return ()
+    gone = stored.failed | stored.absent
+    whole = {each.session_id for each in dialogue.sessions if all(turn.turn_id in gone for turn in each.turns)}
+    return tuple(session for session in question.evidence_sessions if session in whole)
 
 
 def _recall_by_text(question: Question, retrieval: Retrieval, guess: TextSources, k: int) -> float | None:

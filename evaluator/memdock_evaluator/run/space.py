@@ -135,6 +135,7 @@ class Space:
             space_id=self.space_id,
             flush_timeout_s=self.settings.flush_timeout_s,
             progress=self.progress,
+            lists_memories=True,
         )
 
     def _ingested(self) -> Ingested | None:

@@ -1,12 +1,12 @@
 """Memory systems that are filled, asked, and told to forget."""
 
 import secrets
-from collections.abc import AsyncIterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from contextlib import AsyncExitStack
 from dataclasses import dataclass
 
 from memdock.client import connect_async
-from memdock.types import Forgotten, Memory, Selection, TurnRecord
+from memdock.types import Forgotten, Selection, TurnRecord
 from memdock_evaluator.run.memory_system import MemorySystem
 from memdock_evaluator.run.settings import RunSettings
 from memdock_evaluator.run.tools import Tools, open_tools
@@ -38,15 +38,6 @@ class ErasableSystem(MemorySystem):
             )
 
         return (await self._patiently(once)).result
-
-    async def list_memories(self, space_id: str) -> list[Memory]:
-        """Every memory of the space."""
-
-        async def collect() -> list[Memory]:
-            memories: AsyncIterator[Memory] = self._client.list_memories(space_id)
-            return [memory async for memory in memories]
-
-        return (await self._patiently(collect)).result
 
     async def turns_by_id(self, space_id: str) -> Mapping[str, TurnRecord]:
         """Every turn that the space holds or has forgotten."""

@@ -16,6 +16,7 @@ def failures(found: Sequence[Attributed]) -> Failures:
     return Failures(
         n=len(found),
         by_text=sum(each.by_text for each in found),
+        maybe_not_stored=sum(each.maybe_not_stored for each in found),
         where=_where(found),
         slices={axis: {value: _where(some) for value, some in values.items()} for axis, values in slices.items()},
     )

@@ -73,10 +73,12 @@ class Failures(TypedDict):
     """Where wrong answers of a memory system went wrong (`attribution.Failure`), repeats counted; empty of a baseline.
 
     `where` leaves out what never happened. `by_text` of them are told by the text of memories that name no sources.
+    `maybe_not_stored`: of those not retrieved, how many of a system that does not list its memories.
     """
 
     n: int
     by_text: int
+    maybe_not_stored: int
     where: dict[str, int]
     slices: dict[str, dict[str, dict[str, int]]]
     """Axis -> value -> where."""

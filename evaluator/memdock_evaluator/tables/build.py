@@ -192,12 +192,19 @@ def _failures(summary: Summary) -> Table:
     return Table(
         name="failures",
         title="Where it failed",
-        columns=("system", "language", "wrong answers", *(failure.value for failure in Failure), "told by text"),
+        columns=(
+            "system",
+            "language",
+            "wrong answers",
+            *(failure.value for failure in Failure),
+            "told by text",
+            "maybe not stored",
+        ),
         rows=tuple(
             (
                 *(name, language, found["failures"]["n"]),
                 *(found["failures"]["where"].get(failure.value, 0) for failure in Failure),
-                found["failures"]["by_text"],
+                *(found["failures"]["by_text"], found["failures"]["maybe_not_stored"]),
             )
             for name, language, found in _each(summary)
             if found["failures"]["n"]

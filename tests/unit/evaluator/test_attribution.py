@@ -10,6 +10,7 @@ from memdock_evaluator.dataset import Dialogue, DialogueTurn, Question, Session
 from memdock_evaluator.results.parts import Unit
 from memdock_evaluator.results.records import Retrieval
 from memdock_evaluator.results.rows import MemorySource, Outcome, RetrievedMemory, Row
+from memdock_evaluator.results.stored import Stored
 from memdock_evaluator.run.row_maker import RowMaker
 from memdock_evaluator.summary import summarise
 from memdock_evaluator.text_sources import TextSources
@@ -150,7 +151,9 @@ def rows_of(**changes: Any) -> list[Row]:
     )
     retrieval = Retrieval(question_id="q0", repeat=0, memories=(memory,))
     dialogue = replace(a_dialogue(), questions=(question,))
-    return list(maker.rows(dialogue, {retrieval.key: retrieval}, {}, {}, turns_without_memory={"s1-t0", "s2-t1"}))
+    return list(
+        maker.rows(dialogue, {retrieval.key: retrieval}, {}, {}, stored=Stored(absent=frozenset({"s1-t0", "s2-t1"})))
+    )
 
 
 def test_a_row_keeps_what_the_places_are_told_by() -> None:
