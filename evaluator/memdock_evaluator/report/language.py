@@ -5,20 +5,21 @@ is named by data or code (an axis, a slice, an outcome) `{{ name|word }}`. Sente
 """
 
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from datetime import datetime
 from math import floor, log10
 from typing import Any
 
-from markupsafe import Markup
+from markupsafe import Markup, escape
 
-from memdock_evaluator.words.language import Words, later
+from memdock_evaluator.words.language import Words
+from memdock_evaluator.words.sentence import said
 
-_NAMES = {"en": later("English"), "ru": later("Russian")}
+_NAMES = {"en": said("English"), "ru": said("Russian")}
 _REQUESTS = {
-    "pair": later("one request a pair of turns"),
-    "turn": later("one request a turn"),
-    "session": later("one request a session"),
+    "pair": said("one request a pair of turns"),
+    "turn": said("one request a turn"),
+    "session": said("one request a session"),
 }
 _BLANK = "–"
 
@@ -26,8 +27,12 @@ _BLANK = "–"
 class PageWords(Words):
     """`Words` whose sentences are markup, and the filters of the templates."""
 
-    def _filled(self, text: str, values: dict[str, object]) -> str:
-        return super()._filled(Markup(text), values)  # noqa: S704 - t and tn are given literals of ours, never data
+    def _filled(self, text: str, values: Mapping[str, object]) -> str:
+        return Markup(super()._filled(text, values))  # noqa: S704 - our own literals, and values are escaped
+
+    def _value(self, value: object) -> object:
+        found = super()._value(value)
+        return escape(found) if isinstance(found, str) else found
 
     @property
     def filters(self) -> dict[str, Callable[..., Any]]:

@@ -6,7 +6,7 @@ from memdock_evaluator.results.manifest import Manifest
 from memdock_evaluator.summary.axes import VALUES
 from memdock_evaluator.summary.ranking import RANKING_COVERAGE, Systems, each, languages_of, offline
 from memdock_evaluator.summary.shape import Caveat, LanguageSummary
-from memdock_evaluator.words import counted
+from memdock_evaluator.words.sentence import said, said_n
 
 ABOUT = ("answers", "coverage", "intervals", "slices", "retrieval", "data", "ingest")
 """The parts of a report that a caveat can stand beside."""
@@ -37,14 +37,20 @@ def _answers(manifest: Manifest) -> Sentences:
     if "answerer" in offline(manifest):
         yield (
             "answers",
-            f"The answerer ({answerer.kind}) is a fixed rule and no language model: accuracy and F1 show that the "
-            "pipeline works and are no measure of answer quality. Retrieval figures are real.",
+            said(
+                "The answerer ({kind}) is a fixed rule and no language model: accuracy and F1 show that the "
+                "pipeline works and are no measure of answer quality. Retrieval figures are real.",
+                kind=answerer.kind,
+            ),
         )
     if "judge" in offline(manifest):
         yield (
             "answers",
-            f"The judge ({judge.kind}) is a fixed rule and no language model: its verdicts must not be compared with "
-            "those of a model or of the paper.",
+            said(
+                "The judge ({kind}) is a fixed rule and no language model: its verdicts must not be compared with "
+                "those of a model or of the paper.",
+                kind=judge.kind,
+            ),
         )
 
 
@@ -53,7 +59,15 @@ def _unfinished(manifest: Manifest) -> Sentences:
         coverage = totals.coverage
         seen = coverage.answered + coverage.refused + coverage.system_error + coverage.infrastructure_error
         if seen < coverage.expected:
-            yield "coverage", f"{name}: the run is not finished, {seen} of {coverage.expected} questions were asked."
+            yield (
+                "coverage",
+                said(
+                    "{name}: the run is not finished, {seen} of {expected} questions were asked.",
+                    name=name,
+                    seen=seen,
+                    expected=coverage.expected,
+                ),
+            )
 
 
 def _coverage(systems: Systems) -> Sentences:
@@ -63,42 +77,75 @@ def _coverage(systems: Systems) -> Sentences:
             bounds = found["judge_accuracy_bounds"]
             yield (
                 "coverage",
-                f"{name} ({language}): {missing} of {found['n_questions']} questions have no score "
-                f"({_reasons(found)}); were all of them wrong or all right, accuracy would be "
-                f"{bounds['low']:.1%} or {bounds['high']:.1%}.",
+                said(
+                    "{name} ({language}): {missing} of {questions} questions have no score ({reasons}); were all of "
+                    "them wrong or all right, accuracy would be {low:.1%} or {high:.1%}.",
+                    name=name,
+                    language=language,
+                    missing=missing,
+                    questions=found["n_questions"],
+                    reasons=_reasons(found),
+                    low=bounds["low"],
+                    high=bounds["high"],
+                ),
             )
         if errors := found["outcomes"]["system_error"]:
             yield (
                 "coverage",
-                f"{name} ({language}): {counted(errors, 'error')} of the system's own, counted as wrong.",
+                said_n(
+                    "{name} ({language}): {n} error of the system's own, counted as wrong.",
+                    "{name} ({language}): {n} errors of the system's own, counted as wrong.",
+                    errors,
+                    name=name,
+                    language=language,
+                ),
             )
         if found["coverage"] < RANKING_COVERAGE and not systems[name]["baseline"]:
             yield (
                 "coverage",
-                f"{name} ({language}) has scores for {found['coverage']:.1%} of its questions; below "
-                f"{RANKING_COVERAGE:.0%} the systems of a language are not put in order.",
+                said(
+                    "{name} ({language}) has scores for {coverage:.1%} of its questions; below {needed:.0%} the "
+                    "systems of a language are not put in order.",
+                    name=name,
+                    language=language,
+                    coverage=found["coverage"],
+                    needed=RANKING_COVERAGE,
+                ),
             )
 
 
-def _reasons(found: LanguageSummary) -> str:
-    counts = {
-        "infrastructure errors": found["outcomes"]["infrastructure_error"],
-        "refused by a provider": found["outcomes"]["refused"],
-        "verdict unreadable": found["unscored"],
-    }
-    return ", ".join(f"{reason} {count}" for reason, count in counts.items() if count)
+def _reasons(found: LanguageSummary) -> list[str]:
+    counts = (
+        (said("infrastructure errors"), found["outcomes"]["infrastructure_error"]),
+        (said("refused by a provider"), found["outcomes"]["refused"]),
+        (said("verdict unreadable"), found["unscored"]),
+    )
+    return [said("{reason} {count}", reason=reason, count=count) for reason, count in counts if count]
 
 
 def _intervals(systems: Systems) -> Sentences:
     for language in languages_of(systems):
         dialogues = max(found["n_dialogues"] for _, its, found in each(systems) if its == language)
         if dialogues == 1:
-            yield "intervals", f"{language}: one dialogue says nothing of others, so no accuracy has an interval."
+            yield (
+                "intervals",
+                said(
+                    "{language}: one dialogue says nothing of others, so no accuracy has an interval.",
+                    language=language,
+                ),
+            )
         elif dialogues < FEW_DIALOGUES:
             yield (
                 "intervals",
-                f"{language}: {dialogues} dialogues only. Intervals use Student's t on {dialogues - 1} degrees of "
-                "freedom; they are wide and, with so few clusters, approximate.",
+                said_n(
+                    "{language}: {n} dialogue only. Intervals use Student's t on {freedom} degrees of freedom; they are "
+                    "wide and, with so few clusters, approximate.",
+                    "{language}: {n} dialogues only. Intervals use Student's t on {freedom} degrees of freedom; they "
+                    "are wide and, with so few clusters, approximate.",
+                    dialogues,
+                    language=language,
+                    freedom=dialogues - 1,
+                ),
             )
     alike = [
         f"{name} ({language})"
@@ -108,8 +155,11 @@ def _intervals(systems: Systems) -> Sentences:
     if alike:
         yield (
             "intervals",
-            f"No interval for {', '.join(alike)}: accuracy is the same in every dialogue that has scores, which leaves "
-            "no spread to estimate from.",
+            said(
+                "No interval for {systems}: accuracy is the same in every dialogue that has scores, which leaves no "
+                "spread to estimate from.",
+                systems=alike,
+            ),
         )
 
 
@@ -119,20 +169,34 @@ def _slices(systems: Systems) -> Sentences:
         if not any("semantic" in axes for axes in slices):
             continue
         missing = [
-            value
+            slice_name(axis, value)
             for axis, values in VALUES.items()
             for value in values
             if not any(value in axes.get(axis, {}) for axes in slices)
         ]
         if missing:
-            yield "slices", f"{language}: no question of {', '.join(missing)}; overall figures leave these out."
+            yield (
+                "slices",
+                said(
+                    "{language}: no question of {slices}; overall figures leave these out.",
+                    language=language,
+                    slices=missing,
+                ),
+            )
         sizes = {(a, v): f["n_questions"] for axes in slices for a, values in axes.items() for v, f in values.items()}
         few = sum(size < FEW_QUESTIONS for size in sizes.values())
         if few:
             yield (
                 "slices",
-                f"{language}: {few} of {len(sizes)} slices have fewer than {FEW_QUESTIONS} questions; one question "
-                f"moves such a figure by {1 / FEW_QUESTIONS:.0%} or more.",
+                said(
+                    "{language}: {few} of {all} slices have fewer than {least} questions; one question moves such a "
+                    "figure by {step:.0%} or more.",
+                    language=language,
+                    few=few,
+                    all=len(sizes),
+                    least=FEW_QUESTIONS,
+                    step=1 / FEW_QUESTIONS,
+                ),
             )
 
 
@@ -145,24 +209,40 @@ def _retrieval(systems: Systems) -> Sentences:
     if silent:
         yield (
             "retrieval",
-            f"No retrieval figures for {', '.join(silent)}: no evidence is known, or the memories do not say which "
-            "turns they come from.",
+            said(
+                "No retrieval figures for {systems}: no evidence is known, or the memories do not say which turns they "
+                "come from.",
+                systems=silent,
+            ),
         )
     for name, language, found in each(systems):
         if 0 < found["n_retrieval"] < found["n_evidence"]:
             yield (
                 "retrieval",
-                f"{name} ({language}): retrieval figures are over {found['n_retrieval']} of {found['n_evidence']} "
-                "questions with known evidence; the others failed for want of infrastructure, or their memories do not "
-                "say which turns they come from.",
+                said(
+                    "{name} ({language}): retrieval figures are over {measured} of {known} questions with known "
+                    "evidence; the others failed for want of infrastructure, or their memories do not say which turns "
+                    "they come from.",
+                    name=name,
+                    language=language,
+                    measured=found["n_retrieval"],
+                    known=found["n_evidence"],
+                ),
             )
 
 
 def _data(manifest: Manifest) -> Sentences:
     oddities = manifest.plan.data.oddities
     if oddities:
-        counts = ", ".join(f"{kind} {count}" for kind, count in sorted(oddities.items()))
-        yield "data", f"The data has {counted(sum(oddities.values()), 'oddity', 'oddities')} ({counts})."
+        yield (
+            "data",
+            said_n(
+                "The data has {n} oddity ({kinds}).",
+                "The data has {n} oddities ({kinds}).",
+                sum(oddities.values()),
+                kinds=[said("{reason} {count}", reason=kind, count=count) for kind, count in sorted(oddities.items())],
+            ),
+        )
 
 
 def _ingest(systems: Systems, manifest: Manifest) -> Sentences:
@@ -173,21 +253,37 @@ def _ingest(systems: Systems, manifest: Manifest) -> Sentences:
                 [found["failed_turns"] for found in systems[name]["languages"].values()] if name in systems else []
             )
             dialogues, questions = (sum(each[key] for each in touched) for key in ("n_dialogues", "n_questions"))
-            reasons = ", ".join(f"{reason} {count}" for reason, count in totals.failed_turns.items())
+            reasons = [said("{reason} {count}", reason=reason, count=n) for reason, n in totals.failed_turns.items()]
             yield (
                 "ingest",
-                f"{name}: {ingest.failed} of {ingest.turns_read} turns could not be stored ({reasons}), in "
-                f"{counted(dialogues, 'dialogue')}; they are evidence of {counted(questions, 'question')}, which are "
-                "scored as they stand.",
+                said(
+                    "{name}: {failed} of {read} turns could not be stored ({reasons}), {in_dialogues}; they are "
+                    "evidence {of_questions}, which are scored as they stand.",
+                    name=name,
+                    failed=ingest.failed,
+                    read=ingest.turns_read,
+                    reasons=reasons,
+                    in_dialogues=said_n("in {n} dialogue", "in {n} dialogues", dialogues),
+                    of_questions=said_n("of {n} question", "of {n} questions", questions),
+                ),
             )
         if ingest.turns_listed and ingest.turns_listed != ingest.turns_read:
             yield (
                 "ingest",
-                f"{name}: {ingest.turns_read} turns were sent and {ingest.turns_listed} are listed by the system.",
+                said(
+                    "{name}: {sent} turns were sent and {listed} are listed by the system.",
+                    name=name,
+                    sent=ingest.turns_read,
+                    listed=ingest.turns_listed,
+                ),
             )
         if ingest.stale_reads:
             yield (
                 "ingest",
-                f"{name}: {counted(ingest.stale_reads, 'answer')} of Retrieve still named turns as pending after the "
-                "barrier.",
+                said_n(
+                    "{name}: {n} answer of Retrieve still named turns as pending after the barrier.",
+                    "{name}: {n} answers of Retrieve still named turns as pending after the barrier.",
+                    ingest.stale_reads,
+                    name=name,
+                ),
             )

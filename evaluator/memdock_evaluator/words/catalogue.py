@@ -9,7 +9,7 @@ from babel.messages.pofile import read_po, write_po
 
 from memdock_evaluator.words.language import path_of
 
-KEYWORDS: dict[str, tuple[int, ...] | None] = {"t": None, "tn": (1, 2), "later": None}
+KEYWORDS: dict[str, tuple[int, ...] | None] = {"t": None, "tn": (1, 2), "said": None, "said_n": (1, 2)}
 """The names of the functions whose literals are texts, and which arguments they are."""
 
 _SOURCES = Path(__file__).parent.parent

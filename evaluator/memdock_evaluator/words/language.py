@@ -1,5 +1,6 @@
 """Sentences, numbers and dates in a reader's language. English is the key of every text; `ru.po` has the others."""
 
+from collections.abc import Mapping
 from datetime import datetime
 from functools import cache
 from gettext import GNUTranslations, NullTranslations
@@ -12,29 +13,29 @@ from babel.messages.mofile import write_mo
 from babel.messages.pofile import read_po
 from babel.numbers import get_decimal_symbol, get_group_symbol
 
+from memdock_evaluator.words.sentence import Filler, Sentence
+
 LANGUAGES = {"en": "English", "ru": "Русский"}
 """The languages of a report, each by its own name; the first is that of the texts in code and templates."""
 
 _LOCALES = {"en": "en_GB"}
-
-
-def later(text: str) -> str:
-    """The text itself, marked for the catalogue: where it is shown, `Words.word` translates it."""
-    return text
+_PERCENT = {"en": "%", "ru": "\u00a0%"}
 
 
 class Words:
     """What a reader of one language gets.
 
-    `t` and `tn` take literals of ours alone, since the catalogue is made from them; what comes from data goes through
-    `word`. Values fill `{name}`: whole numbers are written as the language does, everything else as it stands.
+    `t` and `tn` take literals of ours alone, since the catalogue is made from them; what is named elsewhere, by the
+    code or by data, goes through `word`. Values fill `{name}` as `Filler` tells.
     """
 
     def __init__(self, language: str) -> None:
         self.language = language
         self._locale = Locale.parse(_LOCALES.get(language, language))
         self._catalogue = catalogue(language)
-        self._marks = str.maketrans({",": get_group_symbol(self._locale), ".": get_decimal_symbol(self._locale)})
+        self._filler = Filler(
+            group=get_group_symbol(self._locale), point=get_decimal_symbol(self._locale), percent=_PERCENT[language]
+        )
 
     def t(self, text: str, /, **values: object) -> str:
         """A sentence of ours."""
@@ -45,25 +46,35 @@ class Words:
         return self._filled(self._catalogue.ngettext(one, many, n), {"n": n, **values})
 
     def word(self, word: str, /) -> str:
-        """The word for something that the data or the code names, itself where there is none; never markup."""
+        """A `Sentence` in this language, or the word for something that has a name; itself where there is none."""
+        if isinstance(word, Sentence):
+            return self.t(word.text, **word.values) if word.many is None else self._counted(word)
         return self._catalogue.gettext(word) if word else word
 
     def number(self, value: float, digits: int = 0) -> str:
         """ "1,234.5", "1 234,5" """
-        return f"{value:,.{digits}f}".translate(self._marks)
+        return self._filler.number(value, f",.{digits}f")
 
     def percent(self, share: float, digits: int = 0) -> str:
         """A share of 1: "66.0%", "66,0 %" with a space that does not break."""
-        return self.number(100 * share, digits) + ("%" if self.language == "en" else "\u00a0%")
+        return self._filler.number(share, f".{digits}%")
 
     def day(self, time: datetime) -> str:
         """ "30 November 2026", "30 ноября 2026 г." """
         return format_date(time, "long", locale=self._locale)
 
-    def _filled(self, text: str, values: dict[str, object]) -> str:
-        return text.format_map(
-            {name: self.number(value) if isinstance(value, int) else value for name, value in values.items()}
-        )
+    def _counted(self, sentence: Sentence) -> str:
+        values = {name: value for name, value in sentence.values.items() if name != "n"}
+        return self.tn(sentence.text, str(sentence.many), sentence.values["n"], **values)
+
+    def _filled(self, text: str, values: Mapping[str, object]) -> str:
+        return self._filler.vformat(text, (), {name: self._value(value) for name, value in values.items()})
+
+    def _value(self, value: object) -> object:
+        """A value as it goes into a sentence; sentences among them are said in this language, too."""
+        if isinstance(value, tuple | list):
+            return tuple(self._value(each) for each in value)
+        return self.word(value) if isinstance(value, Sentence) else value
 
 
 def path_of(language: str) -> Path:
@@ -82,6 +93,3 @@ def catalogue(language: str) -> NullTranslations:
     write_mo(compiled, read)
     compiled.seek(0)
     return GNUTranslations(compiled)
-
-
-ENGLISH = Words("en")

@@ -2,12 +2,14 @@
 
 from datetime import UTC, datetime
 
+import orjson
 import pytest
 
 from memdock_evaluator.report.language import PageWords
-from memdock_evaluator.words.language import ENGLISH, Words
+from memdock_evaluator.words.language import Words
+from memdock_evaluator.words.sentence import Sentence, said, said_n
 
-RUSSIAN = Words("ru")
+ENGLISH, RUSSIAN = Words("en"), Words("ru")
 
 
 @pytest.mark.parametrize(
@@ -60,3 +62,19 @@ def test_sentences_of_a_page_are_markup_and_their_values_are_not() -> None:
     assert words.t("took {time}", time="<b>") == "занял &lt;b&gt;"
     assert words.word("<b>") == "<b>"
     assert not hasattr(words.word("<b>"), "__html__")
+
+
+def test_a_sentence_of_the_code_is_english_until_a_page_says_it() -> None:
+    sentence = said_n("{n} question", "{n} questions", 1234)
+    assert sentence == "1,234 questions"
+    assert RUSSIAN.word(sentence) == "1\u00a0234 вопроса"
+    inside = said("took {time}", time=(said("{time} s", time=1.5), "<i>"))
+    assert inside == "took 1.5 s, <i>"
+    assert RUSSIAN.word(inside) == "занял 1,5 с, <i>"
+    assert PageWords("ru").word(inside) == "занял 1,5 с, &lt;i&gt;"
+    assert orjson.dumps([inside]) == b'["took 1.5 s, <i>"]'
+
+
+def test_a_share_is_written_in_per_cent() -> None:
+    sentence = Sentence("{share:.1%}", values={"share": 0.9551})
+    assert (sentence, RUSSIAN.word(sentence)) == ("95.5%", "95,5\u00a0%")
