@@ -9,6 +9,7 @@ from enum import StrEnum
 
 from memdock_evaluator.baselines import PREFIX
 from memdock_evaluator.results.rows import Outcome, Row
+from memdock_evaluator.words.sentence import said
 
 ORACLE = f"{PREFIX}oracle"
 
@@ -19,23 +20,23 @@ _Question = tuple[str, str, str]
 class Failure(StrEnum):
     """Where a wrong answer went wrong."""
 
-    SYSTEM_ERROR = "system error"
+    SYSTEM_ERROR = said("system error")
     """The memory system failed at its work, so that there is no answer."""
-    MISJUDGED = "misjudged"
+    MISJUDGED = said("misjudged")
     """People have labelled the answer as right. Never guessed."""
-    NO_ANSWER_DUE = "no answer was due"
+    NO_ANSWER_DUE = said("no answer was due")
     """The dialogue has none, or the user wanted it forgotten: there is nothing to store or to find."""
-    NOT_STORED = "not stored"
+    NOT_STORED = said("not stored")
     """Evidence that failed or has no memory, by what the system says of the turn or by all the memories that it lists;
     and that did not come back.
     """
-    NOT_RETRIEVED = "not retrieved"
+    NOT_RETRIEVED = said("not retrieved")
     """Evidence is missing among the memories, in whole or in part; it is stored, or nobody can say."""
-    BEYOND_THE_EVIDENCE = "beyond the evidence"
+    BEYOND_THE_EVIDENCE = said("beyond the evidence")
     """The answer model is wrong with nothing but the evidence before it, too: the baseline `oracle` ran and failed."""
-    NOT_USED = "retrieved and not used"
+    NOT_USED = said("retrieved and not used")
     """All of the evidence was before the answer model."""
-    UNKNOWN = "unknown"
+    UNKNOWN = said("unknown")
     """The evidence is not known, or the memories do not tell where they come from."""
 
 

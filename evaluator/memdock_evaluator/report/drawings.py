@@ -9,11 +9,13 @@ from memdock_evaluator.baselines import PREFIX
 from memdock_evaluator.statistics.plan import Kind
 from memdock_evaluator.statistics.shape import Difference
 from memdock_evaluator.statistics.slices import OVERALL
-from memdock_evaluator.summary.axes import title, values_in_order
+from memdock_evaluator.summary.axes import slice_name, title, values_in_order
 from memdock_evaluator.summary.comparisons import Comparisons
 from memdock_evaluator.summary.ranking import display_name, languages_of, systems_in_order
 from memdock_evaluator.summary.shape import Summary
 from memdock_evaluator.tables.comparing import contrast_label
+from memdock_evaluator.words.language import Words
+from memdock_evaluator.words.sentence import said
 
 _STEP, _WIDEST = 0.05, 0.5
 """The axis of a forest ends at a multiple of the step, and need not hold intervals that are wider."""
@@ -46,7 +48,7 @@ class Forest:
     twigs: tuple[Twig, ...]
 
 
-def forests(comparisons: Comparisons) -> list[Forest]:
+def forests(comparisons: Comparisons, words: Words) -> list[Forest]:
     """The differences worth a picture: every two systems, family minus family by slice, slice minus slice.
 
     What has no estimate is left out, and so are two baselines, which say nothing of a memory.
@@ -56,35 +58,35 @@ def forests(comparisons: Comparisons) -> list[Forest]:
         of_kind.setdefault(block.kind, []).extend(one for one in block.differences if one.estimate is not None)
     systems = [one for one in of_kind.get(Kind.SYSTEMS, []) if not _unit(one).startswith(PREFIX)]
     groups = (
-        ("Every two systems, all questions", systems),
-        ("One family minus another, slice by slice", of_kind.get(Kind.GAP, [])),
-        ("One slice minus another, in a family", of_kind.get(Kind.SLICES, [])),
+        (said("Every two systems, all questions"), systems),
+        (said("One family minus another, slice by slice"), of_kind.get(Kind.GAP, [])),
+        (said("One slice minus another, in a family"), of_kind.get(Kind.SLICES, [])),
     )
-    return [_forest(name, found) for name, found in groups if found]
+    return [_forest(name, found, words) for name, found in groups if found]
 
 
 def _unit(found: Difference) -> str:
     return found.contrast.first.terms[0].unit
 
 
-def _forest(name: str, differences: Sequence[Difference]) -> Forest:
+def _forest(name: str, differences: Sequence[Difference], words: Words) -> Forest:
     points = [abs(one.estimate) for one in differences if one.estimate is not None]
     ends = [abs(end) for one in differences for end in (one.clustered.low, one.clustered.high) if end is not None]
     # The interval of a slice of few questions may span all there is: it runs out of the drawing, or nothing else could
     # be seen in it.
     widest = max([*points, *(min(end, _WIDEST) for end in ends)])
     limit = ceil(round(widest / _STEP, 6)) * _STEP or _STEP
-    return Forest(title=name, limit=limit, twigs=tuple(_twig(one, limit) for one in differences))
+    return Forest(title=name, limit=limit, twigs=tuple(_twig(one, limit, words) for one in differences))
 
 
-def _twig(found: Difference, limit: float) -> Twig:
+def _twig(found: Difference, limit: float, words: Words) -> Twig:
     def place(value: float | None) -> float | None:
         return None if value is None else round(max(0.0, min(100.0, 50 + 50 * value / limit)), 2)
 
     slice_ = found.contrast.first.slice
     return Twig(
-        label=_displayed(found),
-        axis="" if slice_ == OVERALL else title(slice_.axis),
+        label=_label(found, words),
+        axis="" if slice_ == OVERALL else words.word(title(slice_.axis)),
         found=found,
         at=place(found.estimate) or 0.0,
         low=place(found.clustered.low),
@@ -92,8 +94,12 @@ def _twig(found: Difference, limit: float) -> Twig:
     )
 
 
-def _displayed(found: Difference) -> str:
-    return contrast_label(found.contrast).replace(PREFIX, "")
+def _label(found: Difference, words: Words) -> str:
+    return contrast_label(
+        found.contrast,
+        unit=lambda name: words.word(display_name(name)),
+        value=lambda of: words.word(slice_name(of.axis, of.value)),
+    )
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

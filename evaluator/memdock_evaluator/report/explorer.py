@@ -10,11 +10,19 @@ import orjson
 from memdock_evaluator.results.rows import Outcome, RetrievedMemory, Row
 from memdock_evaluator.summary.axes import in_order, title, values_in_order
 from memdock_evaluator.summary.figures import score
+from memdock_evaluator.words.sentence import said
 
 MEMORY_CHARACTERS = 700
 """A longer memory is cut in the page; `outcomes.jsonl` has all of it. Ten pairs of RUMBA are 17,000 characters."""
 
-RESULTS = ("right", "wrong", "unscored", "refused", "infrastructure error", "system error")
+RESULTS = (
+    said("right"),
+    said("wrong"),
+    said("unscored"),
+    said("refused"),
+    said("infrastructure error"),
+    said("system error"),
+)
 """What can have become of a question, in the order of the page's legend."""
 
 Place = Callable[[str], int]

@@ -12,6 +12,7 @@ from typing import Any
 
 from markupsafe import Markup, escape
 
+from memdock_evaluator.summary.axes import slice_name
 from memdock_evaluator.words.language import Words
 from memdock_evaluator.words.sentence import said
 
@@ -49,6 +50,8 @@ class PageWords(Words):
             "probability": self.probability,
             "requests": self.requests,
             "share": self.share,
+            "slice_name": lambda value, axis: self.word(slice_name(axis, value)),
+            "step_name": self.step,
             "word": self.word,
         }
 
@@ -82,6 +85,10 @@ class PageWords(Words):
     def coefficient(self, value: float | None) -> str:
         """An agreement of at most 1."""
         return _BLANK if value is None else self.number(value, 3).replace("-", "−")
+
+    def step(self, name: str) -> str:
+        """A timed stage ("retrieve"), or a step inside it ("retrieve/embed")."""
+        return ": ".join(map(self.word, name.split("/")))
 
     def probability(self, value: float | None) -> str:
         """A p-value to three digits."""

@@ -59,7 +59,7 @@ def render(
         few=FEW_QUESTIONS,
         bars=result_bars(summary, rows),
         comparisons=comparisons,
-        forests=forests(comparisons),
+        forests=forests(comparisons, words),
         failures=FAILURES,
         failure_bars=failure_bars(summary),
         recall_curves=recall_curves(summary),

@@ -6,6 +6,7 @@ import numpy as np
 
 from memdock_evaluator.statistics.arrays import Floats, Ints
 from memdock_evaluator.statistics.resampling import bootstrap_p, exact, signs
+from memdock_evaluator.words.sentence import said
 
 
 def holm(p_values: Sequence[float]) -> list[float]:
@@ -34,7 +35,13 @@ def too_few_resamples(tests: int, resamples: int, alpha: float) -> str:
     if least <= alpha:
         return ""
     needed = int(np.ceil(tests / alpha)) - 1
-    return f"{resamples} resamples cannot take {tests} tests below {least:.2g}: take at least {needed}"
+    return said(
+        "{resamples} resamples cannot take {tests} tests below {least:.2g}: take at least {needed}",
+        resamples=resamples,
+        tests=tests,
+        least=least,
+        needed=needed,
+    )
 
 
 def max_t(differences: Ints, *, rng: np.random.Generator, resamples: int) -> Floats:

@@ -15,6 +15,7 @@ from memdock_evaluator.statistics.ranks import rank_intervals, simultaneous_t
 from memdock_evaluator.statistics.resampling import LEAST_DIALOGUES, TOO_FEW_DIALOGUES
 from memdock_evaluator.statistics.shape import Pair, PairFamily, Rank, Ranking, tidy
 from memdock_evaluator.statistics.slices import OVERALL, Slice
+from memdock_evaluator.words.sentence import said
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
@@ -42,16 +43,18 @@ def _pair_family(
 ) -> PairFamily:
     systems = list(dict.fromkeys(system for family in plan.families for system in family.systems))
     if len(systems) < 2:
-        refused = "fewer than two systems in families: nothing to compare"
-        return PairFamily(language=language, refused=refused, left_out=0, pairs=())
+        alone = said("fewer than two systems in families: nothing to compare")
+        return PairFamily(language=language, refused=alone, left_out=0, pairs=())
     pairs = _pairs(matrix, plan, language, systems, matrix.slices)
     tested = np.flatnonzero(pairs.errors.clusters >= LEAST_DIALOGUES)
     left_out = len(pairs.names) - len(tested)
-    refused = ""
+    refused: str = ""
     if not len(tested):
         refused = TOO_FEW_DIALOGUES
     elif resamples + 1 < 1 / plan.alpha:
-        refused = f"{resamples} resamples cannot take any test below {plan.alpha:g}"
+        refused = said(
+            "{resamples} resamples cannot take any test below {alpha:g}", resamples=resamples, alpha=plan.alpha
+        )
     if refused:
         return PairFamily(language=language, refused=refused, left_out=left_out, pairs=())
     p = max_t(pairs.points[tested], rng=rng, resamples=resamples)

@@ -12,6 +12,7 @@ from itertools import combinations, groupby
 
 from memdock_evaluator.statistics.matrix import ScoreMatrix
 from memdock_evaluator.statistics.slices import OVERALL, PAIRS, POSITION, POSITION_SINGLE, TIME_AXES, Slice, pairs_of
+from memdock_evaluator.words.sentence import said
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -66,7 +67,7 @@ class Kind(StrEnum):
     """A baseline minus each memory system that answers with the same model, and minus their family (Table 6)."""
 
 
-JUDGES_DIFFER = "Where the languages have judges of their own, part of the difference may be theirs."
+JUDGES_DIFFER = said("Where the languages have judges of their own, part of the difference may be theirs.")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

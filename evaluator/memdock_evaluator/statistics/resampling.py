@@ -13,11 +13,12 @@ from numpy.typing import NDArray
 
 from memdock_evaluator.statistics.arrays import Floats, Ints
 from memdock_evaluator.statistics.sums import Sides
+from memdock_evaluator.words.sentence import said
 
 LEAST_DIALOGUES = 20
 """Below this many dialogues a resampling test rejects far too often, or cannot reject at all: no p-value."""
 
-TOO_FEW_DIALOGUES = f"fewer than {LEAST_DIALOGUES} dialogues: resampling them tests nothing"
+TOO_FEW_DIALOGUES = said("fewer than {least} dialogues: resampling them tests nothing", least=LEAST_DIALOGUES)
 
 CHUNK = 500
 """Resamples worked on at a time: few enough for the processor's cache, many enough for its threads to be worth waking.

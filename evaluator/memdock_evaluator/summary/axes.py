@@ -3,6 +3,7 @@
 from collections.abc import Iterable, Mapping
 
 from memdock_evaluator.dataset import taxonomy
+from memdock_evaluator.words.names import AXES, SLICES
 
 VALUES: Mapping[str, tuple[str, ...]] = {
     "group": tuple(taxonomy.GROUPS),
@@ -14,19 +15,15 @@ VALUES: Mapping[str, tuple[str, ...]] = {
 }
 """The axes of RUMBA that every file of its kind should fill, and their values in the paper's order."""
 
-_TITLES = {
-    "group": "Group",
-    "semantic": "Semantic type",
-    "scope": "Scope",
-    "temporality": "Temporality",
-    "scope_temporality": "Scope × temporality",
-    "temporal_expression": "Temporal expression",
-}
-
 
 def title(axis: str) -> str:
     """An axis as a heading; a tag of one's own "user_tier" becomes "User tier"."""
-    return _TITLES.get(axis) or axis.replace("_", " ").capitalize()
+    return AXES.get(axis) or axis.replace("_", " ").capitalize()
+
+
+def slice_name(axis: str, value: str) -> str:
+    """A slice of an axis as a page shows it, itself where it has no name of ours."""
+    return SLICES.get(axis, {}).get(value, value)
 
 
 def in_order(axes: Iterable[str]) -> list[str]:

@@ -3,7 +3,7 @@
 from collections.abc import Iterator
 
 from memdock_evaluator.results.manifest import Manifest
-from memdock_evaluator.summary.axes import VALUES
+from memdock_evaluator.summary.axes import VALUES, slice_name
 from memdock_evaluator.summary.ranking import RANKING_COVERAGE, Systems, each, languages_of, offline
 from memdock_evaluator.summary.shape import Caveat, LanguageSummary
 from memdock_evaluator.words.sentence import said, said_n
@@ -138,8 +138,8 @@ def _intervals(systems: Systems) -> Sentences:
             yield (
                 "intervals",
                 said_n(
-                    "{language}: {n} dialogue only. Intervals use Student's t on {freedom} degrees of freedom; they are "
-                    "wide and, with so few clusters, approximate.",
+                    "{language}: {n} dialogue only. Intervals use Student's t on {freedom} degrees of freedom; they "
+                    "are wide and, with so few clusters, approximate.",
                     "{language}: {n} dialogues only. Intervals use Student's t on {freedom} degrees of freedom; they "
                     "are wide and, with so few clusters, approximate.",
                     dialogues,
@@ -180,7 +180,7 @@ def _slices(systems: Systems) -> Sentences:
                 said(
                     "{language}: no question of {slices}; overall figures leave these out.",
                     language=language,
-                    slices=missing,
+                    slices=list(dict.fromkeys(missing)),
                 ),
             )
         sizes = {(a, v): f["n_questions"] for axes in slices for a, values in axes.items() for v, f in values.items()}
@@ -234,13 +234,14 @@ def _retrieval(systems: Systems) -> Sentences:
 def _data(manifest: Manifest) -> Sentences:
     oddities = manifest.plan.data.oddities
     if oddities:
+        kinds = [said("{reason} {count}", reason=kind, count=count) for kind, count in sorted(oddities.items())]
         yield (
             "data",
             said_n(
                 "The data has {n} oddity ({kinds}).",
                 "The data has {n} oddities ({kinds}).",
                 sum(oddities.values()),
-                kinds=[said("{reason} {count}", reason=kind, count=count) for kind, count in sorted(oddities.items())],
+                kinds=kinds,
             ),
         )
 

@@ -19,9 +19,10 @@ from memdock_evaluator.statistics.shape import Analysis
 from memdock_evaluator.statistics.slices import OVERALL, relative_position
 from memdock_evaluator.summary.figures import score
 from memdock_evaluator.summary.source import RunFiles
+from memdock_evaluator.words.sentence import said
 
 STATISTICS = "statistics.json"
-MEMORY_SYSTEMS, FULL_CONTEXT = "memory systems", "full context"
+MEMORY_SYSTEMS, FULL_CONTEXT = said("memory systems"), said("full context")
 """The families where none are named: all that is no baseline, and the baseline of that name."""
 
 _FULL = f"{PREFIX}full-context"
@@ -182,10 +183,10 @@ def _caveats(analysis: Analysis, ranked: Collection[str]) -> Iterator[str]:
     """Each sentence once, with what it is about; `ranked` are the families that have several systems to rank."""
     refused = dict.fromkeys(
         (
-            *(("Bootstraps give no p-value", block.refused) for block in analysis.blocks),
-            *(("No test of all pairs in all slices", found.refused) for found in analysis.pairs),
-            *(("No rank intervals", found.refused) for found in analysis.rankings if found.family in ranked),
+            *((said("Bootstraps give no p-value"), block.refused) for block in analysis.blocks),
+            *((said("No test of all pairs in all slices"), found.refused) for found in analysis.pairs),
+            *((said("No rank intervals"), found.refused) for found in analysis.rankings if found.family in ranked),
         )
     )
-    yield from (f"{about} ({reason})." for about, reason in refused if reason)
+    yield from (said("{what} ({reason}).", what=what, reason=reason) for what, reason in refused if reason)
     yield from dict.fromkeys(block.caveat for block in analysis.blocks if block.caveat)

@@ -1,9 +1,10 @@
 """The tables of what differs from what, and how surely."""
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
+from operator import attrgetter
 
 from memdock_evaluator.statistics.plan import Contrast, Side
-from memdock_evaluator.statistics.slices import OVERALL
+from memdock_evaluator.statistics.slices import OVERALL, Slice
 from memdock_evaluator.summary.comparisons import Comparisons
 from memdock_evaluator.tables.shape import Table, percent
 
@@ -18,26 +19,31 @@ def comparing_tables(comparisons: Comparisons) -> Iterator[Table]:
     yield _repeats(comparisons)
 
 
-def contrast_label(contrast: Contrast) -> str:
-    """ "rag-dense − rag-hybrid, en"; what both sides share is said once."""
+def contrast_label(
+    contrast: Contrast, *, unit: Callable[[str], str] = str, value: Callable[[Slice], str] = attrgetter("value")
+) -> str:
+    """ "rag-dense − rag-hybrid, en"; what both sides share is said once.
+
+    `unit` names a system or a family, `value` a slice: by default as the files do.
+    """
     first, second = contrast.first, contrast.second
     languages = {term.language for side in (first, second) for term in side.terms}
     shared_language = f", {languages.pop()}" if len(languages) == 1 else ""
     if first.terms == second.terms:
-        units = _terms(first, with_language=not shared_language)
-        return f"{units}: {first.slice.value} − {second.slice.value}{shared_language}"
-    slice_ = "" if first.slice == OVERALL else f": {first.slice.value}"
-    sides = [_terms(side, with_language=not shared_language) for side in (first, second)]
+        units = _terms(first, with_language=not shared_language, unit=unit)
+        return f"{units}: {value(first.slice)} − {value(second.slice)}{shared_language}"
+    slice_ = "" if first.slice == OVERALL else f": {value(first.slice)}"
+    sides = [_terms(side, with_language=not shared_language, unit=unit) for side in (first, second)]
     if first.slice != second.slice:
-        return f"({sides[0]}: {first.slice.value}) − ({sides[1]}: {second.slice.value}){shared_language}"
+        return f"({sides[0]}: {value(first.slice)}) − ({sides[1]}: {value(second.slice)}){shared_language}"
     shown = [f"({side})" if len(of.terms) > 1 else side for side, of in zip(sides, (first, second), strict=True)]
     return f"{shown[0]} − {shown[1]}{slice_}{shared_language}"
 
 
-def _terms(side: Side, *, with_language: bool) -> str:
+def _terms(side: Side, *, with_language: bool, unit: Callable[[str], str]) -> str:
     words = ""
     for term in side.terms:
-        word = f"{term.unit} {term.language}" if with_language else term.unit
+        word = f"{unit(term.unit)} {term.language}" if with_language else unit(term.unit)
         words += (f" {'−' if term.sign < 0 else '+'} " if words else "") + word
     return words
 

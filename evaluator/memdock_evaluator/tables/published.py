@@ -10,6 +10,7 @@ from pathlib import Path
 
 from memdock_evaluator.dataset.published import DIALOGUES, QUESTIONS
 from memdock_evaluator.results.manifest import Manifest, ModelFacts
+from memdock_evaluator.words.sentence import said
 
 SOURCE = "RUMBA, arXiv:2607.21447, Table 5"
 FULL_CONTEXT = "Full context"
@@ -57,23 +58,23 @@ def _differs(manifest: Manifest, language: str, family: str) -> Iterator[str]:
     """What decides the figures and is not as in the paper. The full context has other answer models and no k."""
     plan, counts = manifest.plan, manifest.plan.data.languages[language]
     if plan.data.format not in _FORMATS or (counts.dialogues, counts.questions) != (DIALOGUES, QUESTIONS):
-        yield "data"
+        yield said("data")
     if family != FULL_CONTEXT:
         if not _is(plan.answerer, _ANSWERER):
-            yield "answerer"
+            yield said("answerer")
         if plan.k != _K:
-            yield "k"
+            yield said("k")
         if plan.reference_time:
-            yield "reference time"
+            yield said("reference time")
         if plan.as_of:
-            yield "as of"
+            yield said("as of")
     if _is_bundled(plan.answerer, language):
-        yield "answer prompt"
+        yield said("answer prompt")
     judge = _primary_judge(manifest, language)
     if not _is(judge, _JUDGES.get(language, "")):
-        yield "judge"
+        yield said("judge")
     if _is_bundled(judge, language):
-        yield "judge prompt"
+        yield said("judge prompt")
 
 
 def _primary_judge(manifest: Manifest, language: str) -> ModelFacts:

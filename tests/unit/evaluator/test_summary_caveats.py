@@ -81,7 +81,7 @@ def test_missing_and_small_slices_of_the_taxonomy() -> None:
     rumba = [replace(row, axes=a_row().axes) for row in ENOUGH]
     missing, *rest = sentences(rumba)["slices"]
     assert not rest
-    for value in ("temporal_reasoning", "Abstention", "multi", "explicit"):
+    for value in ("Temporal reasoning", "Abstention", "Multi-session", "Explicit expression"):
         assert value in missing
     assert "StaticUser" not in missing
     assert sentences(rumba[:9])["slices"][1].startswith("en: 5 of 5 slices")
