@@ -5,9 +5,9 @@ from collections.abc import Mapping, Sequence
 
 from memdock_evaluator.results.manifest import Cost, CostLine
 from memdock_evaluator.summary.shape import Costs, PurposeCost, SystemCost
-from memdock_evaluator.words.language import later
+from memdock_evaluator.words.sentence import said
 
-PURPOSES = {"answer": later("Answerer"), "judge": later("Judges"), "memory": later("Memory system")}
+PURPOSES = {"answer": said("Answerer"), "judge": said("Judges"), "memory": said("Memory system")}
 """In the order of a run's bill, with their headings; all words behind "memory: " are one purpose."""
 
 _DIGITS = 9

@@ -11,16 +11,16 @@ from memdock_evaluator.summary.axes import values_in_order
 from memdock_evaluator.summary.caveats import FEW_QUESTIONS
 from memdock_evaluator.summary.ranking import languages_of, systems_in_order
 from memdock_evaluator.summary.shape import Figures, LanguageSummary, Summary
-from memdock_evaluator.words.language import later
+from memdock_evaluator.words.sentence import said
 
 AXIS = "semantic"
-OTHERS = later("other baselines")
+OTHERS = said("other baselines")
 """The systems of no family."""
 
 GROUPS = {
-    taxonomy.EXTRACTION: later("Extraction"),
-    taxonomy.GENERAL: later("General reasoning"),
-    taxonomy.TEMPORAL: later("Temporal reasoning"),
+    taxonomy.EXTRACTION: said("Extraction"),
+    taxonomy.GENERAL: said("General reasoning"),
+    taxonomy.TEMPORAL: said("Temporal reasoning"),
 }
 """The groups as headings; the one type of the fourth has its name."""
 
