@@ -21,7 +21,14 @@ CLIENT = frozenset(
 )
 """Of the command `memdock`."""
 
-PREFIXES = ("MEMDOCK_EMBEDDER", "MEMDOCK_EVAL_", "MEMDOCK_GATEWAY_", "MEMDOCK_METER_", "MEMDOCK_PGVECTOR_")
+PREFIXES = (
+    "MEMDOCK_ADAPTER_",
+    "MEMDOCK_EMBEDDER",
+    "MEMDOCK_EVAL_",
+    "MEMDOCK_GATEWAY_",
+    "MEMDOCK_METER_",
+    "MEMDOCK_PGVECTOR_",
+)
 """Of the other programs."""
 
 

@@ -12,12 +12,12 @@ import yaml
 from numpy.typing import NDArray
 
 import memdock_evaluator
+from memdock.adapter.postgres import EmbeddedPostgres
 from memdock.types import Turn
 from memdock_embedder.backends import Embedded, InputType
 from memdock_embedder.bundled import BundledEmbedder
 from memdock_pgvector.chunks import Chunk, new_chunk_id
 from memdock_pgvector.database import Database
-from memdock_pgvector.embedded import EmbeddedPostgres
 from memdock_pgvector.migrate import migrate
 from memdock_pgvector.rows import ReadyChunk
 

@@ -9,7 +9,7 @@ from typing import Any
 import psycopg
 import yaml
 
-from memdock_pgvector.embedded import EmbeddedPostgres
+from memdock.adapter.postgres import EmbeddedPostgres
 from support.model_server import ModelServer
 from support.model_thread import models_in_thread
 from support.processes import Daemon, free_port, kill_process, run_command

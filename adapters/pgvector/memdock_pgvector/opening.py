@@ -5,13 +5,13 @@ from contextlib import AsyncExitStack, asynccontextmanager
 from dataclasses import dataclass
 from importlib.metadata import version
 
+from memdock.adapter.postgres import EmbeddedPostgres
 from memdock.errors import InternalError, error
 from memdock.system import SystemInfo
 from memdock.types import Feature, Model, Software, Support
 from memdock_embedder.backends import Embedder, EmbedderError
 from memdock_embedder.choose import open_embedder
 from memdock_pgvector.database import Database
-from memdock_pgvector.embedded import EmbeddedPostgres
 from memdock_pgvector.migrate import migrate
 from memdock_pgvector.pg_ledger import PgLedger
 from memdock_pgvector.settings import Ranking, Settings

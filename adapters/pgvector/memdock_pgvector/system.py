@@ -6,12 +6,13 @@ from dataclasses import replace
 from psycopg import AsyncConnection
 
 from memdock import usage
+from memdock.adapter.pairs import group_turns
 from memdock.errors import InvalidArgumentError, MemdockError
 from memdock.system import Batch, Outcome, SystemInfo
 from memdock.types import Component, Erasure, Memory, Query, Residue, Selection, Turn, TurnError, TurnState
 from memdock_embedder.backends import Embedder
 from memdock_pgvector import erase, store
-from memdock_pgvector.chunks import Chunk, group_turns, new_chunk_id
+from memdock_pgvector.chunks import Chunk, new_chunk_id
 from memdock_pgvector.database import Database
 from memdock_pgvector.embedding import embed_passages, embed_query
 from memdock_pgvector.forgetting import chunk_id_of, plan_forget

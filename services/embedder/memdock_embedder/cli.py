@@ -32,6 +32,7 @@ ENVIRONMENT = frozenset(
 
 # How the variables of the other programs begin, which a shell may hold as well.
 OTHERS = (
+    "MEMDOCK_ADAPTER_",
     "MEMDOCK_CA_FILE",
     "MEMDOCK_CERT_",
     "MEMDOCK_EVAL_",

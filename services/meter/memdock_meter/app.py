@@ -13,6 +13,9 @@ from memdock_meter.wire import Kind, WireError, read_request
 
 MAX_REQUEST_BYTES = 32 << 20
 SPACE_HEADER = "X-Memdock-Space"
+USAGE_HEADER = "X-Memdock-Usage"
+"""Of an answer that is not streamed: what it took. A replayed one took no request."""
+
 _SPACE = re.compile(r"[!-~]{1,256}")
 log = structlog.get_logger("memdock.meter")
 
@@ -74,7 +77,9 @@ class Face:
         if stream.prepared:
             await stream.write_eof()
             return stream
-        return web.Response(body=answer.body, content_type=answer.content_type)
+        used = answer.tokens
+        told = f"requests={answer.requests} input={used.input} output={used.output} estimated={int(used.estimated)}"
+        return web.Response(body=answer.body, content_type=answer.content_type, headers={USAGE_HEADER: told})
 
     async def _models(self, request: web.Request) -> web.Response:
         system = self._system(request)

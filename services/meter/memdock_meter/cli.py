@@ -24,6 +24,7 @@ ENVIRONMENT = frozenset({"MEMDOCK_METER_CONFIG", "MEMDOCK_METER_LISTEN"})
 
 # How the variables of the other programs begin, which a shell may hold as well.
 OTHERS = (
+    "MEMDOCK_ADAPTER_",
     "MEMDOCK_CA_FILE",
     "MEMDOCK_CERT_",
     "MEMDOCK_EMBEDDER",

@@ -2,7 +2,7 @@
 
 import time
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import aiohttp
 import orjson
@@ -28,11 +28,12 @@ class CallerLeftError(Exception):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Answer:
-    """An answer of status 200, whole. `replayed`: it was recorded before."""
+    """An answer of status 200, whole. `requests`: how often the endpoint was asked for it; `replayed`: before."""
 
     content_type: str
     body: bytes
     tokens: Tokens
+    requests: int = 0
     replayed: bool = False
 
 
@@ -156,7 +157,7 @@ class Meter:
             )
         upstream = self.upstream(request.system, request.kind)
         async with lane.entered():
-            answer = await upstream.ask(attempt)
+            answer = replace(await upstream.ask(attempt), requests=attempt.tries)
             lane.spent += self._money(request.model, answer.tokens) or 0.0
         if self._mode == "record":
             recording = Recording(

@@ -87,9 +87,10 @@ async def test_a_fault_is_tried_again_and_each_try_is_counted(
     models.faults.append(fault)
     async with meter_of(write_config(tmp_path, models.url)) as meter:
         client = meter.client()
-        reply = await client.chat.completions.create(model="m", messages=ASKED)
+        raw = await client.chat.completions.with_raw_response.create(model="m", messages=ASKED)
         line = (await meter.usage())["chat m"]
-    assert reply.choices[0].message.content == "Мурзик"
+    assert raw.parse().choices[0].message.content == "Мурзик"
+    assert raw.headers["X-Memdock-Usage"] == f"requests=2 input={line['input_tokens']} output=2 estimated=0"
     assert (line["calls"], line["requests"], line["failed"]) == (1, 2, 0)
     assert seen(models, "chat") == 2
 

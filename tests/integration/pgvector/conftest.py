@@ -10,10 +10,10 @@ import numpy as np
 import pytest
 import pytest_asyncio
 
+from memdock.adapter.postgres import EmbeddedPostgres
 from memdock_embedder.backends import Embedder
 from memdock_embedder.remote import RemoteEmbedder
 from memdock_pgvector.database import Database
-from memdock_pgvector.embedded import EmbeddedPostgres
 from memdock_pgvector.migrate import migrate
 from support.model_server import ModelServer, serve_models
 

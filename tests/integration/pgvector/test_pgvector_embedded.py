@@ -12,14 +12,14 @@ import psutil
 import psycopg
 import pytest
 
+from memdock.adapter.postgres import EmbeddedPostgres
 from memdock.errors import MemdockError
 from memdock_pgvector.database import connect
-from memdock_pgvector.embedded import EmbeddedPostgres
 
 HOLD = """
 import asyncio, sys
 from pathlib import Path
-from memdock_pgvector.embedded import EmbeddedPostgres
+from memdock.adapter.postgres import EmbeddedPostgres
 
 async def main():
     server = EmbeddedPostgres(Path(sys.argv[1]))

@@ -16,12 +16,12 @@ import pytest
 from aiohttp import web
 from click.testing import CliRunner
 
+from memdock.adapter.postgres import EmbeddedPostgres
 from memdock.client import connect_async
 from memdock.errors import UnavailableError
 from memdock.types import Turn
 from memdock_pgvector.cli import main
 from memdock_pgvector.database import Database
-from memdock_pgvector.embedded import EmbeddedPostgres
 from memdock_pgvector.pg_ledger import PgLedger
 from support.model_server import ModelServer
 

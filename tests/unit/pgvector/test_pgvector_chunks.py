@@ -8,8 +8,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from memdock.adapter.pairs import MAX_GAP, group_turns
 from memdock.types import Turn
-from memdock_pgvector.chunks import MAX_GAP, Chunk, group_turns, new_chunk_id
+from memdock_pgvector.chunks import Chunk, new_chunk_id
 
 
 def turns(script: str) -> list[Turn]:

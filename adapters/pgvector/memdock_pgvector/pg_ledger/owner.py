@@ -8,8 +8,9 @@ import psycopg
 import structlog
 from psycopg import AsyncConnection
 
+from memdock.adapter.postgres import unreachable
 from memdock.errors import MemdockError, UnavailableError
-from memdock_pgvector.database import connect, store_errors, unreachable
+from memdock_pgvector.database import connect, store_errors
 
 _RETRY_S = 0.2
 

@@ -7,6 +7,7 @@ from typing import Any
 from psycopg import AsyncConnection
 from psycopg.types.json import Jsonb
 
+from memdock.adapter.postgres import unreachable
 from memdock.ledger import (
     Admission,
     Counts,
@@ -18,7 +19,6 @@ from memdock.ledger import (
     unpack_content,
 )
 from memdock.types import Turn, TurnError, TurnRecord, TurnResult, TurnState
-from memdock_pgvector.database import unreachable
 
 _RECORD = "turn_id, session_id, state, memory_ids, error"
 

@@ -26,7 +26,6 @@ import psutil
 import structlog
 
 from memdock.errors import UnavailableError
-from memdock_pgvector.database import unreachable
 
 _START_TIMEOUT_S = 60
 _WATCH_S = 1.0
@@ -43,6 +42,11 @@ _AS_USER = (
 )
 
 _log = structlog.get_logger(__name__)
+
+
+def unreachable(reason: str) -> UnavailableError:
+    """STORE_UNREACHABLE, to be tried again in a second."""
+    return UnavailableError("STORE_UNREACHABLE", f"PostgreSQL cannot be used now: {reason}.", retry_after_s=1.0)
 
 
 class EmbeddedPostgres:

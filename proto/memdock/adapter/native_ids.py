@@ -1,0 +1,101 @@
+"""Which memories of a framework came from which turns: a SQLite file beside the ledger, without any text.
+
+Frameworks give their memories ids of their own and seldom tell what a memory came from; an adapter knows, since it
+gave the turns in. What is erased is gone from the file (`secure_delete`, a truncated log).
+"""
+
+import sqlite3
+import threading
+from collections.abc import Collection, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+
+from memdock.errors import error
+from memdock.types import Source
+
+_SCHEMA = """
+CREATE TABLE IF NOT EXISTS made (
+    space TEXT NOT NULL, memory_id TEXT NOT NULL, turn_id TEXT NOT NULL, session_id TEXT NOT NULL,
+    place INTEGER NOT NULL,
+    PRIMARY KEY (space, memory_id, turn_id)
+) WITHOUT ROWID;
+CREATE INDEX IF NOT EXISTS made_from ON made (space, turn_id);
+"""
+
+
+class NativeIds:
+    """Methods take one lock and a few microseconds; those that write also the disk's time."""
+
+    def __init__(self, path: Path) -> None:
+        self._lock = threading.Lock()
+        self._db = sqlite3.connect(path, check_same_thread=False, timeout=30, isolation_level=None)
+        for pragma in ("journal_mode=WAL", "synchronous=FULL", "secure_delete=ON"):
+            self._db.execute(f"PRAGMA {pragma}")
+        self._db.executescript(_SCHEMA)
+
+    def add(self, space: str, memory_ids: Collection[str], sources: Sequence[Source]) -> None:
+        """Notes that each of these memories came from all of these turns."""
+        with self._writing() as db:
+            db.executemany(
+                "INSERT OR IGNORE INTO made VALUES (?, ?, ?, ?, (SELECT count(*) FROM made WHERE space = ?))",
+                [
+                    (space, memory, source.turn_id, source.session_id, space)
+                    for memory in memory_ids
+                    for source in sources
+                ],
+            )
+
+    def memories_of(self, space: str, turn_ids: Collection[str]) -> list[str]:
+        """The memories in which any of these turns has a part, oldest first."""
+        query = "SELECT DISTINCT memory_id FROM made WHERE space = ? AND turn_id = ? ORDER BY place"
+        found = [row[0] for turn_id in turn_ids for row in self._rows(query, (space, turn_id))]
+        return list(dict.fromkeys(found))
+
+    def sources_of(self, space: str, memory_ids: Collection[str]) -> Mapping[str, tuple[Source, ...]]:
+        """The turns that each of these memories came from; a memory that is not known is left out."""
+        query = "SELECT session_id, turn_id FROM made WHERE space = ? AND memory_id = ? ORDER BY place"
+        found = {
+            memory_id: tuple(Source(session_id=row[0], turn_id=row[1]) for row in self._rows(query, (space, memory_id)))
+            for memory_id in memory_ids
+        }
+        return {memory_id: sources for memory_id, sources in found.items() if sources}
+
+    def all_of(self, space: str) -> list[str]:
+        """All memories of a space, oldest first."""
+        query = "SELECT memory_id FROM made WHERE space = ? GROUP BY memory_id ORDER BY min(place)"
+        return [row[0] for row in self._rows(query, (space,))]
+
+    def remove(self, space: str, memory_ids: Collection[str]) -> None:
+        """Forgets memories that are erased."""
+        with self._writing() as db:
+            db.executemany("DELETE FROM made WHERE space = ? AND memory_id = ?", [(space, each) for each in memory_ids])
+
+    def remove_space(self, space: str) -> None:
+        """Forgets a space."""
+        with self._writing() as db:
+            db.execute("DELETE FROM made WHERE space = ?", (space,))
+
+    def close(self) -> None:
+        """Closes the file."""
+        with self._lock:
+            self._db.close()
+
+    def _rows(self, query: str, values: tuple[str, ...]) -> list[tuple[str, ...]]:
+        with self._lock, _told():
+            return self._db.execute(query, values).fetchall()
+
+    @contextmanager
+    def _writing(self) -> Iterator[sqlite3.Connection]:
+        with self._lock, _told(), self._db:
+            self._db.execute("BEGIN IMMEDIATE")
+            yield self._db
+        with self._lock, _told():
+            self._db.execute("PRAGMA wal_checkpoint(TRUNCATE)")
+
+
+@contextmanager
+def _told() -> Iterator[None]:
+    try:
+        yield
+    except sqlite3.Error as cause:
+        raise error("STORE_UNREACHABLE", f"The file of native ids cannot be used now: {cause}.") from cause

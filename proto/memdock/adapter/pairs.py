@@ -1,0 +1,52 @@
+"""A user's turn and the reply that follows it in its session, which belong together, or a lone turn."""
+
+from collections.abc import Sequence
+
+from memdock.types import Turn
+
+# An open user turn waits for its reply, but not while more turns than this of other sessions come in between.
+MAX_GAP = 32
+
+
+def group_turns(turns: Sequence[Turn], *, final: bool) -> list[tuple[int, ...]]:
+    """Places of the turns of each pair or lone turn, in the order of their first turns.
+
+    Unless `final`, an opening turn that may yet be answered belongs to no group, and neither does what stands after it:
+    the groups cover a prefix of `turns`.
+    """
+    groups: list[tuple[int, ...]] = []
+    open_by_session: dict[str, int] = {}
+    for place, turn in enumerate(turns):
+        opened = open_by_session.pop(turn.session_id, None)
+        if opened is not None and place - opened - 1 <= MAX_GAP and _answers(turns[opened], turn):
+            groups.append((opened, place))
+            continue
+        if opened is not None:
+            groups.append((opened,))
+        if _opens(turn):
+            open_by_session[turn.session_id] = place
+        else:
+            groups.append((place,))
+    waiting = []
+    for place in open_by_session.values():
+        if final or len(turns) - place - 1 > MAX_GAP:
+            groups.append((place,))
+        else:
+            waiting.append(place)
+    return sorted(_prefix(groups, min(waiting, default=len(turns))))
+
+
+def _prefix(groups: list[tuple[int, ...]], end: int) -> list[tuple[int, ...]]:
+    """The groups before `end`, less those that reach over it, and all after the first of those."""
+    while (cut := min((group[0] for group in groups if group[0] < end <= group[-1]), default=end)) < end:
+        end = cut
+    return [group for group in groups if group[-1] < end]
+
+
+def _opens(turn: Turn) -> bool:
+    # A named speaker is a person, whatever the role: of two people either may begin.
+    return turn.role == "user" or (turn.role == "assistant" and bool(turn.name))
+
+
+def _answers(opening: Turn, turn: Turn) -> bool:
+    return {opening.role, turn.role} == {"user", "assistant"}
