@@ -16,6 +16,7 @@ from memdock_evaluator.results.rows import Row
 from memdock_evaluator.run.evaluation import RunEnd, evaluate
 from memdock_evaluator.run.progress import show_progress
 from memdock_evaluator.run.settings import DataSource, RunSettings
+from support.toys import ToySystem
 
 NO_SUCH = "There is no such information."
 
@@ -69,6 +70,23 @@ def write_data(
     ]
     path.write_bytes(b"\n".join(lines) + b"\n")
     return path
+
+
+class Recorder(ToySystem):
+    """A toy that keeps every turn and query as it came."""
+
+    def __init__(self, **options: Any) -> None:
+        super().__init__(**options)
+        self.turns: dict[str, list[Any]] = {}
+        self.queries: list[tuple[str, Any]] = []
+
+    async def add(self, space: str, turns: Any, *, final: bool) -> Any:
+        self.turns.setdefault(space, []).extend(turns)
+        return await super().add(space, turns, final=final)
+
+    async def retrieve(self, space: str, query: Any) -> Any:
+        self.queries.append((space, query))
+        return await super().retrieve(space, query)
 
 
 @asynccontextmanager

@@ -14,6 +14,7 @@ from memdock_evaluator.run.settings import DataSource, IngestUnit, RunSettings, 
 from support.evaluation import (
     NO_SUCH,
     QUESTIONS,
+    Recorder,
     question,
     ran,
     row_of,
@@ -25,23 +26,6 @@ from support.evaluation import (
 )
 from support.model_server import ModelServer, serve_models
 from support.toys import ToySystem, without
-
-
-class Recorder(ToySystem):
-    """A toy that keeps every turn and query as it came."""
-
-    def __init__(self, **options: Any) -> None:
-        super().__init__(**options)
-        self.turns: dict[str, list[Any]] = {}
-        self.queries: list[tuple[str, Any]] = []
-
-    async def add(self, space: str, turns: Any, *, final: bool) -> Any:
-        self.turns.setdefault(space, []).extend(turns)
-        return await super().add(space, turns, final=final)
-
-    async def retrieve(self, space: str, query: Any) -> Any:
-        self.queries.append((space, query))
-        return await super().retrieve(space, query)
 
 
 async def test_a_run_from_turns_to_files(tmp_path: Path) -> None:
