@@ -6,6 +6,7 @@ from enum import StrEnum
 
 from memdock.types import Feature, Memory, Selection, TurnRecord
 from memdock_evaluator.dataset import Dialogue, Question
+from memdock_evaluator.words.language import later
 
 MOST_IDS = 1000
 """What a selector of the protocol holds."""
@@ -14,9 +15,9 @@ MOST_IDS = 1000
 class Mode(StrEnum):
     """What a Forget selects."""
 
-    MEMORY = "memory"
-    TURN = "turn"
-    SESSION = "session"
+    MEMORY = later("memory")
+    TURN = later("turn")
+    SESSION = later("session")
 
     @property
     def feature(self) -> Feature:

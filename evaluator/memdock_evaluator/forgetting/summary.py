@@ -2,7 +2,8 @@
 
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from typing import TypedDict
+
+from typing_extensions import TypedDict
 
 from memdock.types import Description, Feature, Support
 from memdock_evaluator.forgetting.modes import Mode

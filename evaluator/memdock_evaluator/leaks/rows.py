@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from enum import StrEnum
 
 from memdock_evaluator.results.records import Blame
+from memdock_evaluator.words.language import later
 
 TRIALS = "trials.jsonl"
 
@@ -14,11 +15,11 @@ TRIALS = "trials.jsonl"
 class Moment(StrEnum):
     """When it is looked for, in the order in which that happens."""
 
-    REST = "at rest"
-    CONCURRENT = "under concurrency"
-    RESTART = "after a restart"
-    FORGET = "after Forget"
-    RESET = "after Reset"
+    REST = later("at rest")
+    CONCURRENT = later("under concurrency")
+    RESTART = later("after a restart")
+    FORGET = later("after Forget")
+    RESET = later("after Reset")
 
 
 class Void(StrEnum):

@@ -2,7 +2,8 @@
 
 from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
-from typing import TypedDict
+
+from typing_extensions import TypedDict
 
 from memdock_evaluator.leaks.rows import Moment, TrialRow
 from memdock_evaluator.suites.ending import SuiteEnd

@@ -15,19 +15,27 @@ from memdock_evaluator.summary import RunFilesError, print_summary
 @click.command("report")
 @click.argument("run_dirs", nargs=-1, required=True, metavar="RUN_DIR...")
 @compare_options
-def report(run_dirs: tuple[str, ...], **given: Any) -> None:
+@click.option(
+    "--with",
+    "suites",
+    multiple=True,
+    metavar="DIR",
+    help="Results of `forgetting` or `leaks` on systems of the run, for its report from now on; may be repeated.",
+)
+def report(run_dirs: tuple[str, ...], suites: tuple[str, ...], **given: Any) -> None:
     """Compute the figures of each RUN_DIR (a path, or an address such as s3://bucket/run) from its rows.
 
     Writes summary.json, statistics.json, tables/ and report.html into it, and prints the summary. No system and no
-    model is asked.
+    model is asked. What --with names is kept in suites/ of the run's folder.
 
     \b
       memdock-eval report runs/demo
       memdock-eval report runs/x --family "full context=baseline:full-context" --family "rag=rag-dense,rag-hybrid"
+      memdock-eval report runs/x --with runs/x-forgetting --with runs/x-leaks
     """
     for run_dir in run_dirs:
         try:
-            summary = write_report(run_dir, compared=compared_of(given))
+            summary = write_report(run_dir, compared=compared_of(given), suites=suites)
         except (RunFilesError, ManifestError, FolderError) as error:
             raise click.ClickException(str(error)) from error
         print_summary(summary, Console())

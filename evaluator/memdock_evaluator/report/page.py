@@ -11,6 +11,7 @@ from memdock_evaluator.report.scatter import scatters
 from memdock_evaluator.report.tables import cutoffs, result_bars, slice_table, stages
 from memdock_evaluator.results.manifest import Manifest
 from memdock_evaluator.results.rows import Row
+from memdock_evaluator.suites.attached import Attached
 from memdock_evaluator.summary.caveats import FEW_QUESTIONS
 from memdock_evaluator.summary.comparisons import Comparisons
 from memdock_evaluator.summary.costs import PURPOSES
@@ -26,6 +27,7 @@ def render(
     rows: Sequence[Row],
     manifest: Manifest,
     comparisons: Comparisons,
+    suites: Attached,
     *,
     language: str,
     pages: Mapping[str, str],
@@ -64,6 +66,7 @@ def render(
         failure_bars=failure_bars(summary),
         recall_curves=recall_curves(summary),
         scatters=scatters(summary),
+        suites=suites,
         purposes=PURPOSES,
         heats=heat_maps(summary, comparisons.families),
         published=published(manifest),

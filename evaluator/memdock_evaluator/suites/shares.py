@@ -2,9 +2,10 @@
 
 from collections import Counter
 from collections.abc import Iterable
-from typing import TypeAlias, TypedDict
+from typing import TypeAlias
 
 import numpy as np
+from typing_extensions import TypedDict
 
 from memdock_evaluator.statistics.clustered import cr1, means, reach
 from memdock_evaluator.statistics.distributions import exact_upper_bound

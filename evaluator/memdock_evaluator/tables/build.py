@@ -5,6 +5,7 @@ from typing import cast
 
 from memdock_evaluator.attribution import Failure
 from memdock_evaluator.results.manifest import Manifest
+from memdock_evaluator.suites.attached import Attached
 from memdock_evaluator.summary.axes import in_order, values_in_order
 from memdock_evaluator.summary.comparisons import Comparisons
 from memdock_evaluator.summary.ranking import languages_of, systems_in_order
@@ -16,11 +17,15 @@ from memdock_evaluator.tables.judges import agreement_table, audit_table, correc
 from memdock_evaluator.tables.published import SOURCE, published
 from memdock_evaluator.tables.semantic import semantic_table
 from memdock_evaluator.tables.shape import Cell, Table, percent, rounded
+from memdock_evaluator.tables.suites import forgetting_table, leaks_table
 
+_NO_SUITES = Attached()
 _Found = Iterator[tuple[str, str, LanguageSummary]]
 
 
-def tables(summary: Summary, comparisons: Comparisons, manifest: Manifest) -> list[Table]:
+def tables(
+    summary: Summary, comparisons: Comparisons, manifest: Manifest, suites: Attached = _NO_SUITES
+) -> list[Table]:
     """All tables of a run, main table first."""
     return [
         _main(summary, comparisons),
@@ -32,6 +37,8 @@ def tables(summary: Summary, comparisons: Comparisons, manifest: Manifest) -> li
         _retrieval(summary),
         _failures(summary),
         _outcomes(summary),
+        forgetting_table(suites),
+        leaks_table(suites),
         agreement_table(summary),
         corrected_table(summary),
         audit_table(summary),
