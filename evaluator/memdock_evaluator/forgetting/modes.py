@@ -6,7 +6,7 @@ from enum import StrEnum
 
 from memdock.types import Feature, Memory, Selection, TurnRecord
 from memdock_evaluator.dataset import Dialogue, Question
-from memdock_evaluator.words.language import later
+from memdock_evaluator.words.sentence import said
 
 MOST_IDS = 1000
 """What a selector of the protocol holds."""
@@ -15,9 +15,9 @@ MOST_IDS = 1000
 class Mode(StrEnum):
     """What a Forget selects."""
 
-    MEMORY = later("memory")
-    TURN = later("turn")
-    SESSION = later("session")
+    MEMORY = said("memory")
+    TURN = said("turn")
+    SESSION = said("session")
 
     @property
     def feature(self) -> Feature:

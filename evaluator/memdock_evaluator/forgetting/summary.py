@@ -110,7 +110,7 @@ def summarise(
         unsupported={
             name: lacking
             for name, told in systems.items()
-            if (lacking := [mode.value for mode in modes if not _declares(told, mode.feature)])
+            if (lacking := [str(mode) for mode in modes if not _declares(told, mode.feature)])
         },
         stopped=stopped,
     )

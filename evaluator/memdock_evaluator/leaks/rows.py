@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from enum import StrEnum
 
 from memdock_evaluator.results.records import Blame
-from memdock_evaluator.words.language import later
+from memdock_evaluator.words.sentence import said
 
 TRIALS = "trials.jsonl"
 
@@ -15,11 +15,11 @@ TRIALS = "trials.jsonl"
 class Moment(StrEnum):
     """When it is looked for, in the order in which that happens."""
 
-    REST = later("at rest")
-    CONCURRENT = later("under concurrency")
-    RESTART = later("after a restart")
-    FORGET = later("after Forget")
-    RESET = later("after Reset")
+    REST = said("at rest")
+    CONCURRENT = said("under concurrency")
+    RESTART = said("after a restart")
+    FORGET = said("after Forget")
+    RESET = said("after Reset")
 
 
 class Void(StrEnum):

@@ -16,7 +16,7 @@ from memdock_evaluator.leaks.summary import Summary as Leaks
 from memdock_evaluator.results.folder import Folder
 from memdock_evaluator.results.manifest import Plan, SystemFacts
 from memdock_evaluator.suites.folder import MANIFEST, SCHEMA_VERSION, SUMMARY, SuiteManifest, to_json
-from memdock_evaluator.words.language import later
+from memdock_evaluator.words.sentence import said
 
 FORGETTING, LEAKS = "forgetting", "leaks"
 SUITES = "suites"
@@ -131,20 +131,20 @@ def _differs(manifest: SuiteManifest, plan: Plan) -> Differs:
 
 def _of_system(of_run: SystemFacts, of_suite: SystemFacts) -> Iterator[str]:
     if of_run.config_digest != of_suite.config_digest:
-        yield later("configuration")
+        yield said("configuration")
     if (of_run.adapter, of_run.framework) != (of_suite.adapter, of_suite.framework):
-        yield later("version")
+        yield said("version")
     if of_run.models != of_suite.models:
-        yield later("models")
+        yield said("models")
 
 
 def _of_plan(manifest: SuiteManifest, plan: Plan) -> Iterator[str]:
     """The suite on leaks has data of its own and no k that counts."""
     if manifest.plan.ingest_unit != plan.ingest_unit:
-        yield later("ingest unit")
+        yield said("ingest unit")
     if manifest.suite == FORGETTING:
         if {file.sha256 for file in manifest.plan.data.files} - {file.sha256 for file in plan.data.files}:
-            yield later("data")
+            yield said("data")
         if manifest.plan.k != plan.k:
             yield "k"
 
