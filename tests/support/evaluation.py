@@ -97,7 +97,7 @@ async def served_url(system: System, folder: Path, **options: Any) -> AsyncItera
         yield f"grpc://127.0.0.1:{server.ports['grpc']}"
 
 
-def settings(data: Path, out: Path, **fields: Any) -> RunSettings:
+def settings(data: Path, out: Path | str, **fields: Any) -> RunSettings:
     """A run of the file, impatient so that a test is quick, and without a trial, whose calls a test would count."""
     defaults: Mapping[str, Any] = {
         "patience_s": 0.2,

@@ -1,6 +1,9 @@
 """`manifest.json`: what was run on what, by which versions, and how much of it there is.
 
 `Manifest.plan` is what decides the figures: a run goes on only in a folder whose plan is the same.
+
+`schema_version` is that of the whole folder, rows and parts too. A field that is added with a default leaves it as it
+is: folders from before are read. It goes up where they cannot be read by defaults.
 """
 
 from collections.abc import Iterator, Mapping
@@ -308,13 +311,40 @@ class Manifest:
 
     @classmethod
     def from_json(cls, content: bytes, *, place: str) -> "Manifest":
-        """Read the file's bytes; raises `ManifestError` naming `place` and the field."""
+        """Read the file's bytes; raises `ManifestError` naming `place`, the field, and what to do."""
+        try:
+            found = orjson.loads(content)
+        except orjson.JSONDecodeError as error:
+            raise ManifestError(
+                f"{place} is damaged ({error}): put a copy of it back, or begin anew in another folder"
+            ) from error
+        _check_version(found, place)
         try:
             return _MANIFEST.validate_json(content, extra="forbid")
         except ValidationError as error:
             first = error.errors(include_url=False, include_input=False, include_context=False)[0]
             where = ".".join(map(str, first["loc"])) or "the file"
-            raise ManifestError(f"{place}: {where}: {first['msg']}; the run was made by another version") from error
+            raise ManifestError(f"{place}: {where}: {first['msg']}; the run was made by {_maker(found)}") from error
+
+
+def _check_version(found: Any, place: str) -> None:
+    """Raises `ManifestError` for what no run of a version that this one reads has written."""
+    if not isinstance(found, dict) or not isinstance(found.get("schema_version"), int):
+        raise ManifestError(f"{place}: schema_version is missing, so this is no manifest of memdock-eval")
+    if "suite" in found:
+        raise ManifestError(f"{place} is of the suite {found['suite']} and no run: see summary.json beside it")
+    if (written := found["schema_version"]) != SCHEMA_VERSION:
+        age = "a newer" if written > SCHEMA_VERSION else "an older"
+        raise ManifestError(
+            f"{place} has schema_version {written}, and this version reads {SCHEMA_VERSION}: "
+            f"it was made by {_maker(found, age)}; use that one for this folder"
+        )
+
+
+def _maker(found: dict[str, Any], age: str = "another") -> str:
+    plan = found.get("plan")
+    version = plan.get("evaluator_version") if isinstance(plan, dict) else None
+    return f"{age} version" if version is None else f"{age} version (memdock-eval {version})"
 
 
 def differences(then: Plan, now: Plan, words: tuple[str, str] = ("then", "now")) -> list[str]:

@@ -72,7 +72,7 @@ class Parts:
         body = b"\n".join(lines) + b"\n"
         head = {"stage": kind.name, "records": len(lines), "sha256": hashlib.sha256(body).hexdigest()}
         attempt = max(self._attempts(kind), default=0) + 1  # one past the last, also where an earlier one was deleted
-        self._folder.write(self._name(kind, attempt), orjson.dumps(head) + b"\n" + body)
+        self._folder.write(self._name(kind, attempt), orjson.dumps(head) + b"\n" + body, once=True)
 
     def check(self) -> int:
         """Reads every part file's checksum and number of records; how many there are. Raises `PartError`."""
@@ -93,7 +93,12 @@ class Parts:
         try:
             return [kind.from_line(line) for line in self._lines(name)]
         except ValidationError as error:
-            raise self._damaged(name) from error
+            first = error.errors(include_url=False, include_input=False, include_context=False)[0]
+            field = ".".join(map(str, first["loc"])) or "a line"
+            raise PartError(
+                f"{self._folder.address}/{name}: {field}: {first['msg']}; the part is whole, so another version of "
+                "memdock-eval wrote it: use the one that manifest.json names"
+            ) from error
 
     def _lines(self, name: str) -> list[bytes]:
         """The records of a file that is as it was written."""

@@ -38,7 +38,14 @@ class Stage(StrEnum):
 
 
 class RowError(ValueError):
-    """A line of a results file that is no row; the message names the field and what is wrong with it."""
+    """A line of a results file that is no row; the message names the field and what is wrong with it.
+
+    `damaged`: it is not even JSON; else its fields are of another version.
+    """
+
+    def __init__(self, said: str, *, damaged: bool) -> None:
+        super().__init__(said)
+        self.damaged = damaged
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -197,4 +204,4 @@ def _parse(adapter: TypeAdapter[RowT], line: bytes | str) -> RowT:
     except ValidationError as error:
         first = error.errors(include_url=False, include_input=False, include_context=False)[0]
         place = ".".join(map(str, first["loc"])) or "the line"
-        raise RowError(f"{place}: {first['msg']}") from error
+        raise RowError(f"{place}: {first['msg']}", damaged=first["type"] == "json_invalid") from error

@@ -2,7 +2,7 @@
 
 import platform
 import secrets
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager
 from datetime import UTC, datetime
 from importlib.metadata import version
@@ -10,6 +10,7 @@ from importlib.metadata import version
 from memdock_evaluator.locking import locked
 from memdock_evaluator.results.finalise import MANIFEST, holds_something_else
 from memdock_evaluator.results.folder import Folder, FolderError
+from memdock_evaluator.results.lease import leased
 from memdock_evaluator.results.manifest import Compared, Manifest, ManifestError, Plan, differences
 
 _LOCK = ".lock"
@@ -18,16 +19,15 @@ _DISTS = ("memdock", "memdock-evaluator", "openai")
 
 
 @contextmanager
-def held(folder: Folder) -> Iterator[None]:
-    """Keeps a second process out of a folder on this machine's disk, for as long as the block runs.
+def held(folder: Folder, say: Callable[[str], None] = lambda _: None) -> Iterator[None]:
+    """Keeps a second process out of a folder for as long as the block runs; raises `FolderError` where one is in it.
 
-    Raises `FolderError` where one is in it. Elsewhere nothing can be held: there a folder is its user's to share out.
+    By a lock of this machine's disk, elsewhere by a lease; `say` gets a sentence where one must be waited for.
     """
     path = folder.local_path
     with ExitStack() as stack:
         try:
-            if path is not None:
-                stack.enter_context(locked(path / _LOCK))
+            stack.enter_context(locked(path / _LOCK) if path is not None else leased(folder, say))
         except BlockingIOError as error:
             said = f"another run is writing to {folder.address}: wait for it, or give another --out"
             raise FolderError(said) from error

@@ -41,7 +41,7 @@ from memdock_evaluator.run.plan_file import ks_of
 from memdock_evaluator.run.progress import Progress, show_progress
 from memdock_evaluator.run.progress_lines import ProgressLines
 from memdock_evaluator.run.settings import DataSource, RunSettings, SettingsError
-from memdock_evaluator.summary import print_summary
+from memdock_evaluator.summary import RunFilesError, print_summary
 from memdock_evaluator.words import counted
 
 _SECRETS = ("--key", "--answer-key", "--judge-key")
@@ -141,7 +141,10 @@ def carry_out(settings: RunSettings, progress: Progress | None = None) -> None:
         raise click.UsageError(str(error)) from error
     except (DatasetError, FolderError, PartError, RunStoppedError) as error:
         raise click.ClickException(str(error)) from error
-    _tell(end, settings.out)
+    try:
+        _tell(end, settings.out)
+    except (FolderError, RunFilesError, ManifestError) as error:
+        raise click.ClickException(str(error)) from error
 
 
 def without_secrets(words: Sequence[str]) -> tuple[str, ...]:

@@ -100,7 +100,7 @@ async def evaluate(settings: RunSettings, progress: Progress) -> RunEnd:
             progress.say(finished if found.finished else f"going on with the run in {folder.address}")
         if settings.trial and (found is None or found.finished is None):
             await try_models(settings, languages, tools)
-        stack.enter_context(held(folder))  # last, so that a run that cannot begin leaves no folder
+        stack.enter_context(held(folder, progress.say))  # last, so that a run that cannot begin leaves no folder
         manifest = earlier(folder, plan) or begin(folder, plan, settings.command, settings.compared)
         manifest = replace(manifest, compared=settings.compared.or_else(manifest.compared))
         loop = Loop(

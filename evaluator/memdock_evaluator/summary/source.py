@@ -1,6 +1,6 @@
 """The files of a run that a summary and a report are made of."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, TypeVar
 
@@ -11,6 +11,7 @@ from memdock_evaluator.results.folder import Folder
 from memdock_evaluator.results.labels import LABELS, SCHEMA_VERSION
 from memdock_evaluator.results.manifest import Manifest
 from memdock_evaluator.results.rows import Row, RowError, Timing
+from memdock_evaluator.words import counted
 
 if TYPE_CHECKING:  # they load numpy, which only what follows a run that was read should wait for
     from memdock_evaluator.judging.audit import Audit
@@ -43,6 +44,7 @@ def read_run(folder: Folder) -> RunFiles:
     rows = _lines(folder, OUTCOMES, Row.from_json)
     if not rows:
         raise RunFilesError(f"{folder.address}/{OUTCOMES} is empty: {_REMEDY}")
+    _check_count(folder, rows, manifest)
     return RunFiles(
         rows=rows,
         timings=_lines(folder, TIMINGS, Timing.from_json),
@@ -50,6 +52,16 @@ def read_run(folder: Folder) -> RunFiles:
         people=_people(folder, manifest),
         audit=_audit(folder),
     )
+
+
+def _check_count(folder: Folder, rows: Sequence[Row], manifest: Manifest) -> None:
+    """A file that was cut between two lines has whole rows, and too few."""
+    expected = sum(totals.coverage.expected for totals in manifest.totals.values())
+    if len(rows) < expected:
+        raise RunFilesError(
+            f"{folder.address}/{OUTCOMES} has {counted(len(rows), 'row')}, and {MANIFEST} counts {expected}: "
+            f"{_MADE_AGAIN}"
+        )
 
 
 def _people(folder: Folder, manifest: Manifest) -> "PeoplesView | None":
@@ -87,7 +99,8 @@ def _lines(folder: Folder, name: str, read: Callable[[bytes], Found]) -> tuple[F
         try:
             found.append(read(line))
         except RowError as error:
-            raise RunFilesError(f"{folder.address}/{name}, line {number}: {error}") from error
+            what = _MADE_AGAIN if error.damaged else _OTHER_VERSION
+            raise RunFilesError(f"{folder.address}/{name}, line {number}: {error}; {what}") from error
     return tuple(found)
 
 
@@ -100,4 +113,6 @@ def _content(folder: Folder, name: str) -> bytes:
 
 _LABEL_AGAIN = "delete it, and import the sheets again (memdock-eval label import)"
 _AUDIT_AGAIN = "delete it, or write it again (memdock-eval judge audit --json)"
+_MADE_AGAIN = "the file is damaged, and the command that made the run makes it again from the parts"
+_OTHER_VERSION = "another version of memdock-eval wrote it: use the one that manifest.json names"
 _REMEDY = "finish the run first (memdock-eval run)"

@@ -73,7 +73,7 @@ def test_rows_that_are_missing_or_doubled_are_named(run: Path) -> None:
     path = run / "outcomes.jsonl"
     lines = path.read_bytes().splitlines(keepends=True)
     path.write_bytes(b"".join(lines[:-1]))
-    assert "outcomes.jsonl, line 8: missing" in invoke("verify", run).output
+    assert "outcomes.jsonl has 7 rows, and manifest.json counts 8: the file is damaged" in invoke("verify", run).output
     path.write_bytes(b"".join([*lines[:2], *lines[1:]]))
     assert (
         "outcomes.jsonl, line 3: baseline:oracle, en, 0/q1, repeat 0 stands there twice" in invoke("verify", run).output

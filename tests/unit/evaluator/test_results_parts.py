@@ -49,7 +49,8 @@ def test_an_attempt_never_takes_the_name_of_a_later_one(folder: Folder) -> None:
         parts.write(ANSWER, [answered(name)])
     files, root = fsspec.core.url_to_fs(folder.address)
     files.rm_file(f"{root}/{UNIT.folder}/answer-001.jsonl")
-    parts.write(ANSWER, [answered("q2")])
+    folder = Folder(folder.address)
+    Parts(folder, UNIT).write(ANSWER, [answered("q2")])
     assert folder.names(UNIT.folder) == ["answer-002.jsonl", "answer-003.jsonl"]
 
 
