@@ -11,13 +11,16 @@ from memdock.types import Feature, Support
 from memdock_evaluator.baselines import PREFIX
 from memdock_evaluator.results.manifest import Compared, NamedFamily, SystemFacts
 from memdock_evaluator.results.rows import Outcome, Row
+from memdock_evaluator.statistics import bilingual
 from memdock_evaluator.statistics.analysis import RESAMPLES, analyse
+from memdock_evaluator.statistics.bilingual import LanguagePair, language_pairs
 from memdock_evaluator.statistics.matrix import ScoredRow, ScoreMatrix, matrix_of
 from memdock_evaluator.statistics.plan import Block, Contrast, Family, Kind, MatchedAnswerer, Side, Term, paper_plan
 from memdock_evaluator.statistics.repeats import METHOD, SOURCE, SystemRepeats, repeats_of
 from memdock_evaluator.statistics.shape import Analysis
 from memdock_evaluator.statistics.slices import OVERALL, relative_position
 from memdock_evaluator.summary.figures import score
+from memdock_evaluator.summary.scripts import MemoryScript, memory_scripts
 from memdock_evaluator.summary.source import RunFiles
 from memdock_evaluator.words.sentence import said
 
@@ -42,6 +45,16 @@ class Repeats:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class Bilingual:
+    """The same questions in two languages, and the language of the memories; empty where there is nothing to tell."""
+
+    method: str = bilingual.METHOD
+    source: str = bilingual.SOURCE
+    pairs: tuple[LanguagePair, ...]
+    memories: tuple[MemoryScript, ...]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Comparisons:
     """All of `statistics.json`. `caveats` are sentences that must stand beside the figures.
 
@@ -54,6 +67,7 @@ class Comparisons:
     case_studies: tuple[str, ...]
     caveats: tuple[str, ...]
     repeats: Repeats
+    languages: Bilingual
     analysis: Analysis
 
     def to_json(self) -> bytes:
@@ -76,6 +90,7 @@ def compare(rows: Iterable[Row], compared: Compared = _NOTHING, *, resamples: in
     the memory systems' answer model, so it is also set against each of them. Raises `ValueError` for a system that has
     no rows.
     """
+    rows = list(rows)
     scored = list(map(_scored, rows))
     matrix = matrix_of(scored)
     _refuse_unknown(matrix.systems, compared.names)
@@ -98,6 +113,7 @@ def compare(rows: Iterable[Row], compared: Compared = _NOTHING, *, resamples: in
         case_studies=tuple(studied),
         caveats=tuple(_caveats(analysis, {family.name for family in chosen if len(family.systems) > 1})),
         repeats=Repeats(systems=repeats_of(scored)),
+        languages=Bilingual(pairs=language_pairs(matrix), memories=memory_scripts(rows)),
         analysis=analysis,
     )
 

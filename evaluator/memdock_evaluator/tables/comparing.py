@@ -3,7 +3,7 @@
 from collections.abc import Callable, Iterator
 from operator import attrgetter
 
-from memdock_evaluator.statistics.plan import Contrast, Side
+from memdock_evaluator.statistics.plan import JUDGES_DIFFER, Contrast, Side
 from memdock_evaluator.statistics.slices import OVERALL, Slice
 from memdock_evaluator.summary.comparisons import Comparisons
 from memdock_evaluator.tables.shape import Table, percent
@@ -17,6 +17,8 @@ def comparing_tables(comparisons: Comparisons) -> Iterator[Table]:
     yield _pairs(comparisons)
     yield _best(comparisons)
     yield _repeats(comparisons)
+    yield _languages(comparisons)
+    yield _scripts(comparisons)
 
 
 def contrast_label(
@@ -197,3 +199,41 @@ def _p(value: float | None) -> str | None:
     if value is None:
         return None
     return "<0.001" if value < 0.001 else f"{value:.3f}"
+
+
+def _languages(comparisons: Comparisons) -> Table:
+    found = comparisons.languages
+    return Table(
+        name="languages",
+        title="The same questions in two languages",
+        columns=(
+            *("system", "first", "second", "questions", "dialogues", "right in both", "first only", "second only"),
+            *("neither", "difference", "SE by dialogue", "95% low", "95% high", "p"),
+        ),
+        rows=tuple(
+            (
+                *(pair.system, pair.first, pair.second, pair.n, pair.n_dialogues, pair.both, pair.only_first),
+                *(pair.only_second, pair.neither, percent(pair.difference), percent(pair.clustered_error)),
+                *(percent(pair.low), percent(pair.high), _p(pair.p)),
+            )
+            for pair in found.pairs
+        ),
+        notes=(f"By {found.method} ({found.source}). Not corrected for the number of systems. {JUDGES_DIFFER}",),
+    )
+
+
+def _scripts(comparisons: Comparisons) -> Table:
+    return Table(
+        name="scripts",
+        title="Memories in another script than their questions",
+        columns=("system", "language", "memories", "in another script", "share", "95% low", "95% high", "by script"),
+        rows=tuple(
+            (
+                *(each.system, each.language, each.n, each.other, percent(each.share)),
+                *(percent(each.low), percent(each.high)),
+                ", ".join(f"{script.lower()} {count}" for script, count in each.scripts.items()),
+            )
+            for each in comparisons.languages.memories
+        ),
+        notes=("A memory counts as often as it was given for a question; its script is that of most of its letters.",),
+    )

@@ -326,17 +326,28 @@ async def test_answers_zipped_to_questions_by_position(tmp_path: Path) -> None:
     await bites(check, tmp_path, mistakes.answers_zipped_by_position(), "an answer went to another question")
 
 
-async def test_errors_of_reset_swallowed(tmp_path: Path) -> None:
-    class Keeps(ToySystem):
-        async def retrieve(self, space: str, query: Any) -> Any:
-            self.erase_fault = error("INTERNAL", "the toy was told to")
-            return await super().retrieve(space, query)
+@contextmanager
+def a_last_reset_that_fails() -> Iterator[None]:
+    """A space is emptied before the dialogue; to give it back afterwards fails."""
+    reset, done = AsyncClient.reset, list[str]()
 
+    async def failing(self: AsyncClient, space_id: str) -> Any:
+        if done:
+            raise error("INTERNAL", "the store was told to")
+        done.append(space_id)
+        return await reset(self, space_id)
+
+    with patch.object(AsyncClient, "reset", failing):
+        yield
+
+
+async def test_errors_of_reset_swallowed(tmp_path: Path) -> None:
     async def check(folder: Path) -> None:
-        end, said = await run(folder, Keeps())
+        with a_last_reset_that_fails():
+            end, said = await run(folder, ToySystem())
         space = f"eval-{end.manifest.run_id}-0-en"
         assert end.spaces_not_reset == (space,), "a space that was not reset is not told"
-        assert f"space {space} was not reset:" in " ".join(said.split())
+        assert f"space {space} was not reset: the store was told to" in " ".join(said.split())
         assert not end.complete
 
     await bites(check, tmp_path, mistakes.errors_of_reset_swallowed(), "not reset is not told")
