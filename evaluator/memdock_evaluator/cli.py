@@ -28,6 +28,7 @@ COMMANDS: Mapping[str, tuple[str, str]] = MappingProxyType(
         "verify": ("memdock_evaluator.review.command:verify", "Check the files of a run against each other."),
         "judge": ("memdock_evaluator.judging.command:judge", "Compare judges with known verdicts and with each other."),
         "label": ("memdock_evaluator.judging.label_command:label", "Let people judge a sample of a run."),
+        "cache": ("memdock_evaluator.answer.cache_command:cache", "Show and purge a cache of models' replies."),
         "dataset": ("memdock_evaluator.dataset.command:dataset", "Look into data files, check and convert them."),
     }
 )

@@ -16,6 +16,7 @@ class ModelServer:
     """`chat` and `embeddings` map a request body to an answer's JSON; `faults` are used up first, one a request.
 
     A fault is a ready `web.Response`, or "hang" (no answer until the client leaves). `see` gets each request itself.
+    More than `allowed` chats at once get 429 and `overload_headers`; `most_at_once` and `overloads` count.
     """
 
     chat: Callable[[dict[str, Any]], str] = lambda body: "ok"
@@ -25,6 +26,12 @@ class ModelServer:
     requests: list[tuple[str, dict[str, Any]]] = field(default_factory=list)
     see: Callable[[web.Request], None] = lambda request: None
     url: str = ""
+    allowed: int = 1_000_000
+    overload_headers: dict[str, str] = field(default_factory=dict)
+    at_once: int = 0
+    most_at_once: int = 0
+    overloads: list[float] = field(default_factory=list)
+    """The event loop's times at which 429 was answered."""
 
     async def _fault(self) -> web.Response | None:
         if self.latency_s:
@@ -49,6 +56,17 @@ class ModelServer:
         return web.json_response({"object": "list", "data": rows, "model": body["model"], "usage": usage})
 
     async def _completions(self, request: web.Request) -> web.StreamResponse:
+        if self.at_once >= self.allowed:
+            self.overloads.append(asyncio.get_running_loop().time())
+            return web.json_response({"error": {"message": "slow down"}}, status=429, headers=self.overload_headers)
+        self.at_once += 1
+        self.most_at_once = max(self.most_at_once, self.at_once)
+        try:
+            return await self._chat(request)
+        finally:
+            self.at_once -= 1
+
+    async def _chat(self, request: web.Request) -> web.StreamResponse:
         body = await request.json()
         self.see(request)
         self.requests.append(("chat", body))

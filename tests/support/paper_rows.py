@@ -6,11 +6,11 @@ from itertools import count, cycle, islice
 from random import Random
 
 from memdock.types import ModelUsage
-from memdock_evaluator.cost.bill import bill
 from memdock_evaluator.cost.prices import read_prices
 from memdock_evaluator.dataset import taxonomy
 from memdock_evaluator.results.manifest import DataCounts, JudgeFacts, Manifest, ModelFacts, SystemFacts, SystemTotals
 from memdock_evaluator.results.rows import FurtherVerdict, MemorySource, RetrievedMemory, Row, Stage, Timing
+from support.bills import bill_of_rows
 from support.synthetic_rows import LANGUAGES, Run, a_manifest, a_row
 
 SYSTEMS: Mapping[str, tuple[float, int]] = {
@@ -39,7 +39,7 @@ def a_paper_run(*, dialogues: int = 85, questions: int = 1543, texts: Texts | No
     texts = texts or {"en": ["The cat hid from the neighbours."], "ru": ["Кот прятался от соседей."]}
     rows = sorted(_rows(dialogues, questions, texts), key=lambda row: row.key)
     manifest = _manifest(dialogues, questions)
-    cost = bill(manifest.plan, manifest.totals, rows, read_prices())
+    cost = bill_of_rows(manifest.plan, manifest.totals, rows, read_prices())
     return Run(rows=tuple(rows), timings=tuple(_timings(rows)), manifest=replace(manifest, cost=cost))
 
 

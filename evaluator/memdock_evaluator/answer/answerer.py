@@ -16,7 +16,8 @@ _NO_MEMORIES: Mapping[str, str] = {"ru": "(записей нет)", "en": "(no n
 class Asked:
     """A question as an answerer sees it: nothing of its references, evidence or category is in here.
 
-    `zone` is the wall clock of the dialogue, in which the memories' times are written.
+    `zone` is the wall clock of the dialogue, in which the memories' times are written. `spaces`: those that the
+    memories come from, which no model sees.
     """
 
     text: str
@@ -24,6 +25,7 @@ class Asked:
     language: str
     zone: tzinfo
     memories: Sequence[RetrievedMemory]
+    spaces: Sequence[str] = ()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -8,8 +8,8 @@ from memdock_evaluator.answer.dates import written
 from memdock_evaluator.answer.endpoint import ModelEndpoint
 from memdock_evaluator.answer.models import ChatModel
 from memdock_evaluator.answer.prompts import Prompt, RefusalWords, facts_of
+from memdock_evaluator.answer.providers import Providers
 from memdock_evaluator.results.manifest import ModelFacts
-from memdock_evaluator.waiting import Say, unheard
 
 ANSWER_FIELDS = frozenset({"memories", "date", "question", "refusal"})
 """The placeholders of an answer prompt."""
@@ -25,11 +25,11 @@ class ChatAnswerer:
         refusals: Mapping[str, RefusalWords],
         *,
         seed: int,
-        say: Say = unheard,
+        providers: Providers | None = None,
     ) -> None:
         """`prompts` and `refusals` hold every language of the run."""
         self._endpoint, self._prompts, self._refusals, self._seed = endpoint, prompts, refusals, seed
-        self._model = ChatModel(endpoint, say)
+        self._model = ChatModel(endpoint, providers)
 
     @property
     def facts(self) -> ModelFacts:
@@ -52,7 +52,7 @@ class ChatAnswerer:
             question=asked.text,
             refusal=refusal.sentence,
         )
-        completion = await self._model.complete(prompt, seed=self._seed + repeat)
+        completion = await self._model.complete(prompt, seed=self._seed + repeat, use=f"{repeat}", spaces=asked.spaces)
         return Answer(
             text=completion.text,
             abstained=abstains(completion.text, refusal),

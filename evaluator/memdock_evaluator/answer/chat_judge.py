@@ -6,11 +6,11 @@ from dataclasses import replace
 
 from memdock_evaluator.answer.endpoint import ModelEndpoint
 from memdock_evaluator.answer.judge import ToJudge, Verdict, read_json, read_pollux
-from memdock_evaluator.answer.models import ChatModel, cut
+from memdock_evaluator.answer.models import ChatModel
 from memdock_evaluator.answer.prompts import Prompt, Rubric, facts_of
+from memdock_evaluator.answer.providers import Providers
 from memdock_evaluator.results.manifest import ModelFacts
-from memdock_evaluator.waiting import Say, unheard
-from memdock_evaluator.words import counted
+from memdock_evaluator.words import counted, cut
 
 JUDGE_FIELDS = frozenset({"question", "reference", "answer", "criterion", "scale"})
 """The placeholders of a judge's prompt."""
@@ -33,12 +33,12 @@ class ChatJudge:
         form: str,
         seed: int,
         tries: int = 3,
-        say: Say = unheard,
+        providers: Providers | None = None,
     ) -> None:
         """`prompts` and `rubrics` hold every language of the run; `form` is a key of `READERS`."""
         self._endpoint, self._prompts, self._rubrics, self._form, self._seed = endpoint, prompts, rubrics, form, seed
         self._tries = tries
-        self._model = ChatModel(endpoint, say)
+        self._model = ChatModel(endpoint, providers)
 
     @property
     def facts(self) -> ModelFacts:
@@ -66,7 +66,13 @@ class ChatJudge:
         )
         verdict = Verdict(label=None)
         for attempt in range(self._tries):
-            completion = await self._model.complete(prompt, seed=self._seed + repeat * self._tries + attempt)
+            completion = await self._model.complete(
+                prompt,
+                seed=self._seed + repeat * self._tries + attempt,
+                use=f"{self._form} {repeat} {attempt}",
+                spaces=item.spaces,
+                usable=lambda reply: READERS[self._form](reply)[0] is not None,
+            )
             label, note = READERS[self._form](completion.text)
             verdict = replace(
                 verdict,

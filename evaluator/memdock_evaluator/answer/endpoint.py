@@ -8,7 +8,7 @@ from urllib.parse import urlsplit
 class ModelEndpoint:
     """Where a model is. `purpose`: "answer" or "judge", and in capitals the name in `MEMDOCK_EVAL_..._KEY`.
 
-    A call is tried up to `tries` times, each for `timeout_s`; `concurrency` calls at once.
+    A call is tried up to `tries` times, each for `timeout_s`; at most `concurrency` calls at once.
     """
 
     purpose: str
@@ -18,7 +18,7 @@ class ModelEndpoint:
     temperature: float = 0.0
     timeout_s: float = 120.0
     tries: int = 4
-    concurrency: int = 8
+    concurrency: int = 16
 
     @property
     def host(self) -> str:

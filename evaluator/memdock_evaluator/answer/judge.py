@@ -15,12 +15,13 @@ _POLLUX = re.compile(r"\[RESULT\]\s*(\d+)\s*\[END\]")
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ToJudge:
-    """An answer and what it should have been."""
+    """An answer and what it should have been. `spaces`: those that the answer derives from, which no model sees."""
 
     question: str
     references: Sequence[str]
     answer: str
     language: str
+    spaces: Sequence[str] = ()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

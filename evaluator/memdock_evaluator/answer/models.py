@@ -1,27 +1,30 @@
-"""A chat model behind any OpenAI-style endpoint: one prompt in, one text out, retried, and its failures told apart.
-
-The only file that knows the `openai` package.
-"""
+"""A chat model behind any OpenAI-style endpoint: one prompt in, one text out, retried, and its failures told apart."""
 
 import asyncio
 import json
-import re
-from dataclasses import dataclass
-from typing import Annotated, TypeAlias
+from collections.abc import Callable, Mapping, Sequence
+from typing import Annotated, Any, TypeAlias
+from urllib.parse import urlsplit
+from urllib.request import getproxies, proxy_bypass
 
-import openai
+import aiohttp
+import orjson
 from pydantic import BaseModel, BeforeValidator, Field, NonNegativeInt, ValidationError
 
+from memdock import usage
+from memdock_evaluator.answer.completion import Completion, key_of
 from memdock_evaluator.answer.endpoint import ModelEndpoint
+from memdock_evaluator.answer.limiter import LONGEST_WAIT_S, AskedToWaitError, Slot
+from memdock_evaluator.answer.providers import Providers
+from memdock_evaluator.answer.refusals import Refusal, read_refusal, retry_after_s
+from memdock_evaluator.answer.reply_cache import CacheError
 from memdock_evaluator.answer.tokens import estimated_tokens
+from memdock_evaluator.cost.bill import from_cache
 from memdock_evaluator.faults import Breaker, Fault, RunStoppedError
 from memdock_evaluator.results.rows import Outcome
-from memdock_evaluator.waiting import Say, Waiting, unheard
+from memdock_evaluator.waiting import Waiting
 
-_FIRST_WAIT_S, _LONGEST_WAIT_S = 0.5, 120.0
-_RETRIED = {408, 409, 425, 429}
-_TOO_LONG = re.compile(r"context.?length|maximum context|context window|too (long|many tokens)", re.IGNORECASE)
-_FILTERED = re.compile(r"content.?(filter|policy)|moderation|safety", re.IGNORECASE)
+_FIRST_WAIT_S = 0.5
 
 Retryable: TypeAlias = tuple[Fault, float | None]
 """What to raise when no try is left, and the seconds that the endpoint asked to wait."""
@@ -65,125 +68,186 @@ class _Reply(BaseModel):
     usage: Annotated[_Usage | None, BeforeValidator(_counted)] = None
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Completion:
-    """A reply without a reasoning model's thoughts; `estimated` where the endpoint counted no tokens."""
-
-    text: str
-    input_tokens: int
-    output_tokens: int
-    estimated: bool
-
-
 class ChatModel:
-    """Asks one endpoint, at most `concurrency` times at once."""
+    """Asks one endpoint, as often at once as its provider bears."""
 
-    def __init__(self, endpoint: ModelEndpoint, say: Say = unheard) -> None:
-        """`say`: where it is told that an answer is long in coming."""
-        self._endpoint = endpoint
-        self._client = openai.AsyncOpenAI(
-            base_url=endpoint.url, api_key=endpoint.key or "none", timeout=endpoint.timeout_s, max_retries=0
-        )
-        self._free = asyncio.Semaphore(endpoint.concurrency)
+    def __init__(self, endpoint: ModelEndpoint, providers: Providers | None = None) -> None:
+        """`providers`: what it shares with the other models of a run; left out, it shares nothing."""
+        self._endpoint, self._providers = endpoint, providers or Providers()
+        self._limiter = self._providers.limiter(endpoint)
         self._breaker = Breaker(endpoint.label)
-        self._waiting = Waiting(endpoint.label, say)
+        self._waiting = Waiting(endpoint.label, self._providers.say)
+        self._url = f"{endpoint.url.rstrip('/')}/chat/completions"
+        self._session: aiohttp.ClientSession | None = None
 
     async def close(self) -> None:
         """Closes the connections."""
-        await self._client.close()
+        if self._session is not None:
+            await self._session.close()
 
-    async def complete(self, prompt: str, *, seed: int) -> Completion:
-        """The reply to `prompt` at the endpoint's temperature.
+    async def complete(
+        self,
+        prompt: str,
+        *,
+        seed: int,
+        use: str = "",
+        spaces: Sequence[str] = (),
+        usable: Callable[[str], bool] = lambda _: True,
+    ) -> Completion:
+        """The reply to `prompt` at the endpoint's temperature; its tokens are told to `memdock.usage`.
 
-        Timeouts, lost connections, 429, 5xx and replies that are none are tried again, as late as the endpoint asks.
-        Raises `Fault`, or `RunStoppedError` where no request to this endpoint can succeed.
+        `use` and `spaces`: what the reply is for and derives from, for the cache, which keeps replies that are
+        `usable`. Timeouts, lost connections, 429, 5xx and replies that are none are tried again, as late as the
+        endpoint asks. Raises `Fault`, or `RunStoppedError` where no request to this endpoint can succeed.
         """
-        async with self._free:
-            try:
-                with self._waiting.call():
-                    completion = await self._complete(prompt, seed)
-            except Fault as fault:
-                if fault.outcome is Outcome.INFRASTRUCTURE_ERROR:
-                    self._breaker.failed(fault)
-                raise
-            self._breaker.succeeded()
-            return completion
+        body = {
+            "model": self._endpoint.model,
+            "messages": [{"role": "user", "content": prompt}],
+            "temperature": self._endpoint.temperature,
+            "seed": seed,
+        }
+        cache = self._providers.cache
+        try:
+            key = key_of(self._endpoint.url, body, f"{self._endpoint.purpose} {use}") if cache else b""
+            if cache and (known := cache.get(key, spaces)) is not None:
+                self._count(known, from_cache(self._endpoint.purpose))
+                return known
+            completion = await self._asked(prompt, body)
+            if cache and usable(completion.text):
+                cache.put(key, completion, spaces)
+        except CacheError as error:
+            raise RunStoppedError(str(error)) from error
+        return completion
 
-    async def _complete(self, prompt: str, seed: int) -> Completion:
+    async def _asked(self, prompt: str, body: Mapping[str, Any]) -> Completion:
+        try:
+            with self._waiting.call():
+                completion = await self._tried(prompt, body)
+        except Fault as fault:
+            if fault.outcome is Outcome.INFRASTRUCTURE_ERROR:
+                self._breaker.failed(fault)
+            raise
+        self._breaker.succeeded()
+        return completion
+
+    async def _tried(self, prompt: str, body: Mapping[str, Any]) -> Completion:
+        """Waiting for a slot is not a try, and nobody waits before another try with a slot in hand."""
         for attempt in range(1, self._endpoint.tries + 1):
-            outcome = await self._try(prompt, seed)
+            self._heed()
+            try:
+                async with self._limiter.slot() as slot:
+                    self._heed()
+                    outcome = await self._kept(prompt, body, slot)
+            except AskedToWaitError as refused:
+                detail = f"{self._endpoint.label} {refused}"
+                raise Fault(Outcome.INFRASTRUCTURE_ERROR, "PROVIDER_RATE_LIMITED", detail) from refused
             if isinstance(outcome, Completion):
                 return outcome
             fault, asked_s = outcome
-            wait_s = _FIRST_WAIT_S * 2 ** (attempt - 1) if asked_s is None else asked_s
-            if attempt == self._endpoint.tries or wait_s > _LONGEST_WAIT_S:
+            if attempt == self._endpoint.tries or (asked_s or 0.0) > LONGEST_WAIT_S:
                 raise fault
             self._waiting.failed(fault.detail)
-            await asyncio.sleep(wait_s)
+            if asked_s is None:  # else the limiter waits, for all
+                await asyncio.sleep(_FIRST_WAIT_S * 2 ** (attempt - 1))
         raise AssertionError("an endpoint is tried at least once")
 
-    async def _try(self, prompt: str, seed: int) -> Completion | Retryable:
+    def _heed(self) -> None:
+        if self._providers.budget is not None:
+            self._providers.budget.heed()
+
+    async def _kept(self, prompt: str, body: Mapping[str, Any], slot: Slot) -> Completion | Retryable:
+        """A try; one that is under way when the budget is spent is paid for, and so it ends and counts."""
+        budget = self._providers.budget
+        if budget is None:
+            return await self._try(prompt, body, slot)
+        asking = asyncio.create_task(self._try(prompt, body, slot))
         try:
-            # Of its own, the client's time-out begins anew with every byte.
-            async with asyncio.timeout(self._endpoint.timeout_s):
-                answer = await self._client.chat.completions.with_raw_response.create(
-                    model=self._endpoint.model,
-                    messages=[{"role": "user", "content": prompt}],
-                    temperature=self._endpoint.temperature,
-                    seed=seed,
-                )
-            reply = _Reply.model_validate(json.loads(answer.content))
-        except (openai.APITimeoutError, TimeoutError):
-            detail = f"{self._endpoint.label} did not answer within {self._endpoint.timeout_s:g} s"
+            return await asyncio.shield(asking)
+        except asyncio.CancelledError:
+            if not budget.is_spent:
+                asking.cancel()
+            return await asking
+
+    async def _try(self, prompt: str, body: Mapping[str, Any], slot: Slot) -> Completion | Retryable:
+        endpoint = self._endpoint
+        try:
+            async with asyncio.timeout(endpoint.timeout_s), self._post(body) as answer:
+                content = await answer.read()
+            if answer.status >= 300:
+                return self._refused(read_refusal(answer.status, content), answer.headers, slot)
+            reply = _Reply.model_validate(json.loads(content))
+        except TimeoutError:
+            self._limiter.overloaded(slot)
+            detail = f"{endpoint.label} did not answer within {endpoint.timeout_s:g} s"
             return Fault(Outcome.INFRASTRUCTURE_ERROR, "PROVIDER_TIMEOUT", detail), None
-        except openai.APIStatusError as failure:
-            return self._status(failure)
-        except openai.APIConnectionError:
-            detail = f"{self._endpoint.label} cannot be reached: check the address and that it is up"
+        except (aiohttp.ClientConnectionError, aiohttp.ClientPayloadError):
+            detail = f"{endpoint.label} cannot be reached: check the address and that it is up"
             return Fault(Outcome.INFRASTRUCTURE_ERROR, "PROVIDER_UNREACHABLE", detail), None
-        except (openai.OpenAIError, ValueError, RecursionError):
-            return self._garbage(), None
+        except (aiohttp.ClientError, ValueError, RecursionError):
+            detail = f"{endpoint.label} answered with something that is no chat completion: check the address"
+            return Fault(Outcome.INFRASTRUCTURE_ERROR, "PROVIDER_PROTOCOL_ERROR", detail), None
+        self._limiter.went_well()
         return self._read(prompt, reply)
 
+    def _post(self, body: Mapping[str, Any]) -> Any:
+        if self._session is None:
+            parts = urlsplit(self._url)
+            self._session = aiohttp.ClientSession(
+                connector=aiohttp.TCPConnector(limit=0),
+                timeout=aiohttp.ClientTimeout(total=None),
+                headers={"Content-Type": "application/json", "Authorization": f"Bearer {self._endpoint.key or 'none'}"},
+                proxy=None if proxy_bypass(parts.hostname or "") else getproxies().get(parts.scheme),
+            )
+        return self._session.post(self._url, data=orjson.dumps(body))
+
     def _read(self, prompt: str, reply: "_Reply") -> Completion:
-        choice = reply.choices[0]
-        if choice.finish_reason == "content_filter" or choice.message.refusal:
-            raise Fault(Outcome.REFUSED, "CONTENT_FILTERED", f"{self._endpoint.label} declined to answer")
+        """The completion, its tokens counted; raises where it is none, after they were."""
+        choice, counted = reply.choices[0], reply.usage
         content = choice.message.content or ""
-        counted = reply.usage
-        return Completion(
+        completion = Completion(
             text=without_thoughts(content),
             input_tokens=counted.prompt_tokens if counted else estimated_tokens(prompt),
             output_tokens=counted.completion_tokens if counted else estimated_tokens(content),
             estimated=counted is None,
         )
+        self._count(completion, self._endpoint.purpose)
+        if self._providers.budget is not None:
+            self._providers.budget.pay(self._endpoint.model, completion.input_tokens, completion.output_tokens)
+        if choice.finish_reason == "content_filter" or choice.message.refusal:
+            raise self._declined()
+        return completion
 
-    def _garbage(self) -> Fault:
-        detail = f"{self._endpoint.label} answered with something that is no chat completion: check the address"
-        return Fault(Outcome.INFRASTRUCTURE_ERROR, "PROVIDER_PROTOCOL_ERROR", detail)
+    def _count(self, completion: Completion, purpose: str) -> None:
+        usage.count(
+            model=self._endpoint.model,
+            purpose=purpose,
+            input_tokens=completion.input_tokens,
+            output_tokens=completion.output_tokens,
+            estimated=completion.estimated,
+        )
 
-    def _status(self, failure: openai.APIStatusError) -> Retryable:
+    def _declined(self) -> Fault:
+        return Fault(Outcome.REFUSED, "CONTENT_FILTERED", f"{self._endpoint.label} declined to answer")
+
+    def _refused(self, refusal: Refusal, headers: Mapping[str, str], slot: Slot) -> Retryable:
         """Raises what another try cannot mend."""
-        status, label = failure.status_code, self._endpoint.label
-        words = f"{failure.code or ''} {failure.message}"
-        if status in (401, 403):
-            name = f"MEMDOCK_EVAL_{self._endpoint.purpose.upper()}_KEY"
-            raise RunStoppedError(f"{label} refuses the key ({status}): check {name}") from failure
-        if status == 404:
-            said = f"check the address and the model's name ({_said(failure)})"
-            raise RunStoppedError(f"{label} was not found (404): {said}") from failure
-        if failure.code == "insufficient_quota":
-            raise RunStoppedError(f"{label} has no quota left: {_said(failure)}") from failure
-        if status == 413 or (status == 400 and _TOO_LONG.search(words)):
-            raise Fault(Outcome.SYSTEM_ERROR, "PAYLOAD_TOO_LARGE", f"the prompt does not fit {label}") from failure
-        if status == 400 and _FILTERED.search(words):
-            raise Fault(Outcome.REFUSED, "CONTENT_FILTERED", f"{label} declined to answer") from failure
-        detail = f"{label} answers {status}: {_said(failure)}"
-        reason = "PROVIDER_RATE_LIMITED" if status == 429 else "PROVIDER_UNREACHABLE"
-        fault = Fault(Outcome.INFRASTRUCTURE_ERROR, reason, detail)
-        if status in _RETRIED or status >= 500:
-            return fault, _retry_after_s(failure)
-        raise fault from failure
+        label = self._endpoint.label
+        if refusal.stops_run:
+            raise RunStoppedError(f"{label} {refusal.sentence(f'MEMDOCK_EVAL_{self._endpoint.purpose.upper()}_KEY')}")
+        if refusal.is_too_long:
+            raise Fault(Outcome.SYSTEM_ERROR, "PAYLOAD_TOO_LARGE", f"the prompt does not fit {label}")
+        if refusal.is_filter:
+            raise self._declined()
+        reason = "PROVIDER_RATE_LIMITED" if refusal.status == 429 else "PROVIDER_UNREACHABLE"
+        fault = Fault(Outcome.INFRASTRUCTURE_ERROR, reason, f"{label} answers {refusal.status}: {refusal.said}")
+        if not refusal.may_pass:
+            raise fault
+        if refusal.is_overload:
+            self._limiter.overloaded(slot)
+        asked_s = retry_after_s(headers)
+        if asked_s is not None:
+            self._limiter.close_for(asked_s)
+        return fault, asked_s
 
 
 def without_thoughts(text: str) -> str:
@@ -192,21 +256,3 @@ def without_thoughts(text: str) -> str:
     if closed:
         return reply.strip()
     return "" if text.lstrip().startswith("<think>") else text.strip()
-
-
-def _retry_after_s(failure: openai.APIStatusError) -> float | None:
-    """Seconds of a Retry-After header; its other form, a date, is left to the usual waits."""
-    written = failure.response.headers.get("retry-after", "")
-    return float(written) if re.fullmatch(r"\d+(\.\d+)?", written) else None
-
-
-def _said(failure: openai.APIStatusError) -> str:
-    """The endpoint's own words, on one line of bearable length."""
-    told = failure.body.get("message") if isinstance(failure.body, dict) else None
-    return cut(told if isinstance(told, str) and told.strip() else failure.message)
-
-
-def cut(words: str) -> str:
-    """At most 200 characters of `words`, on one line."""
-    line = " ".join(words.encode(errors="replace").decode().split())
-    return line if len(line) <= 200 else line[:197] + "..."

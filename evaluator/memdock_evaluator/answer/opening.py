@@ -18,7 +18,7 @@ from memdock_evaluator.answer.prompts import (
     refusal_words,
     rubric,
 )
-from memdock_evaluator.waiting import Say, unheard
+from memdock_evaluator.answer.providers import Providers
 
 POLLUX = "pollux"
 
@@ -28,8 +28,10 @@ def refusals(languages: Iterable[str]) -> Mapping[str, RefusalWords]:
     return {language: refusal_words(language) for language in languages}
 
 
-def open_answerer(settings: ModelSettings, languages: Iterable[str], *, seed: int, say: Say = unheard) -> Answerer:
-    """Raises `PromptError`. Without an endpoint: the offline one."""
+def open_answerer(
+    settings: ModelSettings, languages: Iterable[str], *, seed: int, providers: Providers | None = None
+) -> Answerer:
+    """Raises `PromptError`. Without an endpoint: the offline one. `providers`: what the models of a run share."""
     words = refusals(languages)
     if settings.endpoint is None:
         return ExtractiveAnswerer(words)
@@ -37,12 +39,13 @@ def open_answerer(settings: ModelSettings, languages: Iterable[str], *, seed: in
 
     files = _files(settings.prompt, words, lambda language: bundled("answer", language, "txt"))
     prompts = {language: Prompt(file=file, fields=ANSWER_FIELDS) for language, file in files.items()}
-    return ChatAnswerer(
-        settings.endpoint, prompts, words, seed=seed if settings.seed is None else settings.seed, say=say
-    )
+    own_seed = seed if settings.seed is None else settings.seed
+    return ChatAnswerer(settings.endpoint, prompts, words, seed=own_seed, providers=providers)
 
 
-def open_judge(settings: ModelSettings, languages: Iterable[str], *, seed: int, say: Say = unheard) -> Judge:
+def open_judge(
+    settings: ModelSettings, languages: Iterable[str], *, seed: int, providers: Providers | None = None
+) -> Judge:
     """Raises `PromptError`. Without an endpoint: the offline one."""
     words = refusals(languages)
     if settings.endpoint is None:
@@ -61,7 +64,7 @@ def open_judge(settings: ModelSettings, languages: Iterable[str], *, seed: int, 
         form=settings.form,
         seed=seed if settings.seed is None else settings.seed,
         tries=settings.verdict_tries,
-        say=say,
+        providers=providers,
     )
 
 

@@ -113,8 +113,10 @@ def in_words(found: Estimate) -> Iterator[str]:
     yield f"about {found.cost.money:.2f} {found.cost.currency} by list prices of {found.cost.date}"
     if found.cost.unpriced:
         yield f"not in it, for the price table does not know them: {', '.join(found.cost.unpriced)} (--prices FILE)"
+    left_out = ["the trial's small questions", "tries that are lost"]
     if found.requests:
-        yield "not in it: what the memory systems' own models cost"
+        left_out.insert(0, "what the memory systems' own models cost, which only they know")
+    yield f"not in it: {', '.join(left_out)}"
     yield (
         f"a token is taken as four bytes, an answer as {ANSWER_TOKENS} tokens, a verdict as {VERDICT_TOKENS}; "
         "models that reason write several times as much"

@@ -2,13 +2,13 @@
 
 from collections.abc import Iterable
 
-from memdock_evaluator.cost.bill import judge_models
+from memdock_evaluator.cost.bill import bill
 from memdock_evaluator.cost.budget import Budget
 from memdock_evaluator.cost.prices import PriceError, Prices
 from memdock_evaluator.results.folder import Folder
 from memdock_evaluator.results.manifest import Plan
 from memdock_evaluator.results.parts import Parts, Unit
-from memdock_evaluator.results.records import ANSWER, JUDGE
+from memdock_evaluator.results.records import ANSWER, CLOSE, INGEST
 
 
 def models_of(plan: Plan) -> set[str]:
@@ -25,18 +25,23 @@ def check_prices(plan: Plan, prices: Prices) -> None:
         raise PriceError(f"a budget needs the price of every model: {', '.join(unknown)} has none (--prices FILE)")
 
 
+def left_out(plan: Plan, prices: Prices) -> list[str]:
+    """Systems with the models inside them that the budget cannot count, as "rag (e5)"."""
+    unknown = {
+        system.name: sorted({model.name for model in system.models if prices.of(model.name) is None})
+        for system in plan.systems
+        if plan.reused is None and not system.baseline
+    }
+    return [f"{system} ({', '.join(names)})" for system, names in unknown.items() if names]
+
+
 def budget_of(limit: float, prices: Prices, plan: Plan, folder: Folder, units: Iterable[Unit]) -> Budget:
-    """With all that the parts in `folder` have cost."""
-    known = {name: price for name in models_of(plan) if (price := prices.of(name)) is not None}
-    budget = Budget(limit=limit, currency=prices.currency, prices=known)
-    primary = judge_models(plan)
-    pays_answers = plan.reused is None or plan.reused.through != ANSWER.name
-    for unit in units:
+    """With all that the parts in `folder` have cost; raises `PartError`."""
+    units = list(units)
+    budget = Budget(limit=limit, prices=prices)
+    for unit in units if plan.reused is None else ():
         parts = Parts(folder, unit)
-        for answered in parts.read(ANSWER) if pays_answers else ():
-            budget.pay(plan.answerer.model, answered.input_tokens, answered.output_tokens)
-        for judged in parts.read(JUDGE):
-            budget.pay(primary[unit.language], judged.input_tokens, judged.output_tokens)
-            for name, verdict in judged.verdicts.items():
-                budget.pay(plan.judges[name].model.model, verdict.input_tokens, verdict.output_tokens)
+        for space, end in zip(parts.newest(INGEST), parts.newest(CLOSE), strict=False):
+            budget.pay_space(unit.system, space.space_id, end.usage)
+    budget.spent = bill(plan, folder, units, prices).money
     return budget

@@ -16,11 +16,12 @@ from memdock_evaluator.run.progress import Progress
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Replying:
-    """Answers and judges as `run` does."""
+    """Answers and judges as `run` does, from memories of the space `space_id`."""
 
     answerer: Answerer
     judge: Judge
     progress: Progress
+    space_id: str
 
     async def before_and_after(
         self, dialogue: Dialogue, question: Question, before: Sequence[Memory], after: Sequence[Memory]
@@ -40,6 +41,7 @@ class Replying:
             language=dialogue.language,
             zone=(question.date.tzinfo if question.date else None) or zone,
             memories=[_kept(rank, memory) for rank, memory in enumerate(memories, start=1)],
+            spaces=(self.space_id,),
         )
         answer = await self.answerer.answer(asked, repeat=0)
         item = ToJudge(
@@ -47,6 +49,7 @@ class Replying:
             references=question.references,
             answer=answer.text,
             language=dialogue.language,
+            spaces=(self.space_id,),
         )
         verdict = await self.judge.judge(item, repeat=0)
         return Reply(text=answer.text, abstained=answer.abstained, correct=verdict.correct)

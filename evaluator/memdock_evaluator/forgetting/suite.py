@@ -8,6 +8,7 @@ from random import Random
 
 from rich.console import Console
 
+from memdock_evaluator.answer.reply_cache import CacheError
 from memdock_evaluator.dataset import Dialogue, Question
 from memdock_evaluator.faults import Fault, RunStoppedError
 from memdock_evaluator.forgetting.measuring import Measuring, gone, scope_of
@@ -66,9 +67,22 @@ class Suite:
         await asyncio.gather(*map(self._give_back, tuple(self._open)))
 
     async def _give_back(self, space: Space) -> None:
+        try:
+            self._purge(space)
+        except RunStoppedError as stop:
+            self.progress.say(str(stop))
         if not self.settings.run.keep and not await space.close():
             self.spaces_not_reset.append(f"{space.system.name}/{space.space_id}")
         self._open.remove(space)
+
+    def _purge(self, space: Space) -> None:
+        """What models said of the space's memories goes with them, and does not come into the cache again."""
+        cache = self.opened.tools.providers.cache
+        try:
+            if cache is not None:
+                cache.purge(space.space_id)
+        except CacheError as error:
+            raise RunStoppedError(str(error)) from error
 
     async def _cases(self, selection: Selection) -> AsyncIterator[Case]:
         dialogues = selection.dialogues()
@@ -104,6 +118,7 @@ class Suite:
         before = await space.look(targets, others)
         scopes = {each.question_id: scope_of(mode, each, dialogue, before, speech) for each in targets}
         erased = {each.question_id: await space.forget(mode, scopes[each.question_id]) for each in targets}
+        self._purge(space)
         taken = gone(scopes, erased, targets, dialogue)
         after = await space.look(targets, others)
         await space.send_again(taken & {turn_id for each in targets for turn_id in evidence_of(each, dialogue)})
@@ -119,14 +134,14 @@ class Suite:
         )
         for question in targets:
             row = measuring.target(question, erased[question.question_id])
-            self.targets.append(await self._with_replies(row, question, measuring))
+            self.targets.append(await self._with_replies(row, question, measuring, space.space_id))
         self.neighbours += measuring.neighbours(others)
 
-    async def _with_replies(self, row: TargetRow, question: Question, measuring: Measuring) -> TargetRow:
+    async def _with_replies(self, row: TargetRow, question: Question, measuring: Measuring, space_id: str) -> TargetRow:
         if not self.settings.replies or row.blame is not None or not row.wanted.turns:
             return row
         tools = self.opened.tools
-        replying = Replying(answerer=tools.answerer, judge=tools.judge, progress=self.progress)
+        replying = Replying(answerer=tools.answerer, judge=tools.judge, progress=self.progress, space_id=space_id)
         before, after = (seen.at_k[question.question_id] for seen in (measuring.before, measuring.after))
         return replace(row, replies=await replying.before_and_after(measuring.dialogue, question, before, after))
 

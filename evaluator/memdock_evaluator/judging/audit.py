@@ -73,9 +73,9 @@ class Audit:
     surprises: tuple[Surprise, ...]
 
 
-async def audit(members: Sequence[Member], probes: Sequence[Probe], *, limit: int) -> Audit:
-    """Asks every judge about the probes of its languages, `limit` at once."""
-    found = await asyncio.gather(*(_labels(member, probes, limit) for member in members))
+async def audit(members: Sequence[Member], probes: Sequence[Probe]) -> Audit:
+    """Asks every judge about the probes of its languages, as many at once as its provider bears."""
+    found = await asyncio.gather(*(_labels(member, probes) for member in members))
     given = {member.name: labels for member, (labels, _) in zip(members, found, strict=True)}
     failed = {member.name: why for member, (_, why) in zip(members, found, strict=True)}
     judges = {member.name: _judge(member, probes, given[member.name], failed[member.name]) for member in members}
@@ -136,7 +136,7 @@ def _of(pairs: Sequence[tuple[Probe, int | None]]) -> Figures:
     return figures([probe for probe, _ in pairs], [label for _, label in pairs])
 
 
-async def _labels(member: Member, probes: Sequence[Probe], limit: int) -> tuple[dict[int, int | None], str]:
+async def _labels(member: Member, probes: Sequence[Probe]) -> tuple[dict[int, int | None], str]:
     """The labels by the probe's number, and why there are not more of them."""
     labels: dict[int, int | None] = {}
 
@@ -150,7 +150,7 @@ async def _labels(member: Member, probes: Sequence[Probe], limit: int) -> tuple[
 
     mine = [n for n, probe in enumerate(probes) if probe.item.language in member.languages]
     try:
-        await for_each(stream(mine), ask, limit=limit)
+        await for_each(stream(mine), ask, limit=len(mine))
     except Fault as fault:
         return labels, fault.detail
     except RunStoppedError as stop:

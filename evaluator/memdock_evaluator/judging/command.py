@@ -1,6 +1,7 @@
 """`memdock-eval judge`: judges against answers whose verdict is known, and against each other."""
 
 from collections.abc import Sequence
+from contextlib import AsyncExitStack
 from dataclasses import asdict
 from pathlib import Path
 from typing import Any
@@ -24,7 +25,9 @@ from memdock_evaluator.results.manifest import ManifestError
 from memdock_evaluator.run.command import judge_of, judges_of, refuse_unknown_variables
 from memdock_evaluator.run.options import Number, call_options, judge_options
 from memdock_evaluator.run.settings import SettingsError
+from memdock_evaluator.run.tools import open_providers
 from memdock_evaluator.summary.source import RunFilesError, read_run
+from memdock_evaluator.waiting import unheard
 
 json_option = click.option("--json", "as_json", is_flag=True, help="Print JSON.")
 
@@ -68,7 +71,7 @@ def audit_command(context: click.Context, /, **given: Any) -> None:
     try:
         judges = judges_of(context) or (_only(context),)
         probes = _probes(given["probes"], given["languages"])
-        found = run_until_told(_audited(judges, probes, given["model_concurrency"]))
+        found = run_until_told(_audited(judges, probes, given["cache"]))
     except (SettingsError, ProbesError, PromptError) as error:
         raise click.UsageError(str(error)) from error
     except KeyboardInterrupt as error:
@@ -108,16 +111,15 @@ def _print_by_language(found: dict[str, Agreement]) -> None:
         print_agreement(each, console)
 
 
-async def _audited(judges: Sequence[NamedJudge], probes: Sequence[Probe], limit: int) -> Audit:
+async def _audited(judges: Sequence[NamedJudge], probes: Sequence[Probe], cache: str) -> Audit:
     languages = tuple(dict.fromkeys(probe.item.language for probe in probes))
-    members = open_members(judges, languages, seed=0)
-    if not members:
-        raise SettingsError(f"no judge serves {', '.join(languages)}")
-    try:
-        return await audit(members, probes, limit=limit)
-    finally:
+    async with AsyncExitStack() as stack:
+        members = open_members(judges, languages, seed=0, providers=open_providers(cache, stack, unheard))
         for member in members:
-            await member.judge.close()
+            stack.push_async_callback(member.judge.close)
+        if not members:
+            raise SettingsError(f"no judge serves {', '.join(languages)}")
+        return await audit(members, probes)
 
 
 def _only(context: click.Context) -> NamedJudge:

@@ -1,15 +1,16 @@
 """Several judges as one: of each language the first is primary, the others judge the same answers beside it."""
 
+import asyncio
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from memdock_evaluator.answer.endpoint import NamedJudge
 from memdock_evaluator.answer.judge import Judge, ToJudge, Verdict
 from memdock_evaluator.answer.opening import open_judge
+from memdock_evaluator.answer.providers import Providers
 from memdock_evaluator.faults import Fault
 from memdock_evaluator.results.manifest import JudgeFacts, ModelFacts
 from memdock_evaluator.results.rows import Outcome
-from memdock_evaluator.waiting import Say, unheard
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -59,13 +60,16 @@ class Panel:
         }
 
     async def judge(self, item: ToJudge, *, repeat: int) -> Verdict:
-        """The primary's verdict, then the others'. What a further judge's provider declines leaves it unscored there.
+        """The primary's verdict with the others', all asked at once and heard to their ends.
 
-        Any other fault of any judge is that of the whole, so that the question is judged again when the run goes on.
+        What a further judge's provider declines leaves it unscored there. Any other fault of any judge is that of the
+        whole, so that the question is judged again when the run goes on.
         """
         primary, *others = self._of[item.language]
-        verdict = await primary.judge.judge(item, repeat=repeat)
-        return replace(verdict, further={each.name: await _beside(each, item, repeat) for each in others})
+        beside = (_beside(each, item, repeat) for each in others)
+        heard = await asyncio.gather(primary.judge.judge(item, repeat=repeat), *beside, return_exceptions=True)
+        verdict, *further = _all_of(heard)
+        return replace(verdict, further={each.name: theirs for each, theirs in zip(others, further, strict=True)})
 
     async def close(self) -> None:
         """Closes them all."""
@@ -74,7 +78,7 @@ class Panel:
 
 
 def open_members(
-    judges: Sequence[NamedJudge], languages: Sequence[str], *, seed: int, say: Say = unheard
+    judges: Sequence[NamedJudge], languages: Sequence[str], *, seed: int, providers: Providers | None = None
 ) -> Sequence[Member]:
     """The judges that serve any of `languages`; raises `PromptError`."""
     served = {judge.name: tuple(code for code in languages if judge.serves(code)) for judge in judges}
@@ -82,11 +86,20 @@ def open_members(
         Member(
             name=judge.name,
             languages=served[judge.name],
-            judge=open_judge(judge.settings, served[judge.name], seed=seed, say=say),
+            judge=open_judge(judge.settings, served[judge.name], seed=seed, providers=providers),
         )
         for judge in judges
         if served[judge.name]
     ]
+
+
+def _all_of(heard: Iterable[Verdict | BaseException]) -> Sequence[Verdict]:
+    """The verdicts, where nothing was raised; else what stops the run goes before what fails the question."""
+    found = list(heard)
+    raised = [each for each in found if isinstance(each, BaseException)]
+    if raised:
+        raise min(raised, key=lambda each: isinstance(each, Fault))
+    return [each for each in found if isinstance(each, Verdict)]
 
 
 async def _beside(member: Member, item: ToJudge, repeat: int) -> Verdict:

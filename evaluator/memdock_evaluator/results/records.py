@@ -92,6 +92,8 @@ class Answered(Asking):
     output_tokens: int = 0
     context_tokens: int = 0
     estimated: bool = False
+    usage: tuple[ModelUsage, ...] = ()
+    """All replies that came, those too that could not be used; what was paid for, by model and purpose."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -106,6 +108,8 @@ class Judged(Asking):
     estimated: bool = False
     verdicts: Mapping[str, FurtherVerdict] = field(default_factory=dict)
     """Of the further judges, by name."""
+    usage: tuple[ModelUsage, ...] = ()
+    """All replies that came to any of the judges, as those of `Answered`."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -51,7 +51,7 @@ def verify(folder: Folder) -> Verified:
         _same(f"{MANIFEST}: totals.{system}", told and asdict(told), asdict(found))
     if (cost := run.manifest.cost) is not None:
         prices = Prices(date=cost.date, currency=cost.currency, models=cost.prices)
-        made = bill(run.manifest.plan, run.manifest.totals, run.rows, prices)
+        made = bill(run.manifest.plan, folder, units, prices)
         _same(f"{MANIFEST}: cost", asdict(cost), asdict(made))
     summary = orjson.loads(to_json(summary_of(run)))
     told_summary = folder.read(SUMMARY)

@@ -80,6 +80,7 @@ def _settings(context: click.Context, reuse: Reuse, answerer: ModelSettings) -> 
         budget=given["budget"],
         judges=judges_of(context),
         trial=given.get("trial", True),
+        cache=given["cache"],
         concurrency=given["concurrency"],
         parallel_questions=given["parallel_questions"],
         command=without_secrets(("memdock-eval", *sys.argv[1:])),

@@ -1,36 +1,50 @@
 """From a question's memories to its answer, and from the answer to its verdict."""
 
+import asyncio
 import time
-from collections.abc import Awaitable, Callable, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Awaitable, Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, replace
 from datetime import UTC, tzinfo
 from typing import TypeVar
 
+from memdock import usage
 from memdock_evaluator.answer.answerer import Answer, Answerer, Asked, context
 from memdock_evaluator.answer.judge import Judge, ToJudge, Verdict
 from memdock_evaluator.answer.tokens import estimated_tokens
 from memdock_evaluator.dataset import Dialogue, Question
-from memdock_evaluator.faults import Fault
+from memdock_evaluator.faults import Fault, RunStoppedError
 from memdock_evaluator.results.parts import Parts
-from memdock_evaluator.results.records import ANSWER, JUDGE, Answered, Judged, Retrieval
-from memdock_evaluator.results.rows import FurtherVerdict, Stage, Timing
+from memdock_evaluator.results.records import ANSWER, JUDGE, Answered, Blame, Judged, Kind, Retrieval
+from memdock_evaluator.results.rows import FurtherVerdict, Outcome, Stage, Timing
 from memdock_evaluator.run.measuring import Stopwatch
 from memdock_evaluator.run.progress import Progress, Work
 from memdock_evaluator.run.settling import Key, blame_of, known, settle
 
+_CUT_OFF = Blame(
+    outcome=Outcome.INFRASTRUCTURE_ERROR,
+    reason="RUN_STOPPED",
+    detail="the run ended before the question was done; it is asked again",
+)
+
 ReplyT = TypeVar("ReplyT", Answer, Verdict)
+PaidT = TypeVar("PaidT", Answered, Judged)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Answering:
-    """Answers and judges the questions of one unit, `limit` at a time; each answer `judge_repeats` times."""
+    """Answers and judges the questions of one unit, each answer `judge_repeats` times.
+
+    All at once: how many calls a model gets at once is for its provider's limiter to say. `spaces`: those that the
+    unit's memories come from.
+    """
 
     answerer: Answerer
     judge: Judge
     parts: Parts
     progress: Progress
-    limit: int
     judge_repeats: int = 1
+    spaces: Sequence[str] = ()
 
     async def answers(self, dialogue: Dialogue, retrievals: Mapping[Key, Retrieval]) -> Mapping[Key, Answered]:
         """An answer to each question that has its memories."""
@@ -45,12 +59,13 @@ class Answering:
                 language=dialogue.language,
                 zone=question.date.tzinfo or zone if question.date else zone,
                 memories=retrievals[key].memories,
+                spaces=self.spaces,
             )
             return await self._answer(asked, key)
 
         keys = [key for key, record in retrievals.items() if record.blame is None]
         self.progress.advance(Work.ANSWERS, len(retrievals) - len(keys) + len(known(self.parts, ANSWER).keys() & keys))
-        return await settle(self.parts, ANSWER, keys, ask, limit=self.limit, first_alone=True)
+        return await settle(self.parts, ANSWER, keys, ask, limit=len(keys), first_alone=True)
 
     async def verdicts(self, dialogue: Dialogue, answered: Mapping[Key, Answered]) -> Mapping[Key, Judged]:
         """The verdicts on each answer: those of answer n are n * `judge_repeats` and the next."""
@@ -63,6 +78,7 @@ class Answering:
                 references=question.references,
                 answer=answered[key[0], key[1] // self.judge_repeats].answer or "",
                 language=dialogue.language,
+                spaces=self.spaces,
             )
             return await self._judge(item, key)
 
@@ -73,36 +89,40 @@ class Answering:
             for judging in range(self.judge_repeats)
         ]
         self.progress.advance(Work.VERDICTS, len(known(self.parts, JUDGE).keys() & keys))
-        return await settle(self.parts, JUDGE, keys, judge, limit=self.limit)
+        return await settle(self.parts, JUDGE, keys, judge, limit=len(keys))
 
     async def _answer(self, asked: Asked, key: Key) -> Answered:
         context_tokens = estimated_tokens(context(asked)) if asked.memories else 0
-        try:
-            answer, timings = await self._timed(Stage.ANSWER, key, lambda: self.answerer.answer(asked, repeat=key[1]))
-        except Fault as fault:
-            return Answered(question_id=key[0], repeat=key[1], context_tokens=context_tokens, blame=blame_of(fault))
+        asking = Answered(question_id=key[0], repeat=key[1], context_tokens=context_tokens)
+        with self._paying(ANSWER, asking) as meter:
+            try:
+                answer, timings = await self._timed(
+                    Stage.ANSWER, key, lambda: self.answerer.answer(asked, repeat=key[1])
+                )
+            except Fault as fault:
+                return replace(asking, blame=blame_of(fault), usage=meter.models)
         self.progress.advance(Work.ANSWERS)
-        return Answered(
-            question_id=key[0],
-            repeat=key[1],
+        return replace(
+            asking,
             answer=answer.text,
             abstained=answer.abstained,
             input_tokens=answer.input_tokens,
             output_tokens=answer.output_tokens,
-            context_tokens=context_tokens,
             estimated=answer.estimated,
+            usage=meter.models,
             timings=timings,
         )
 
     async def _judge(self, item: ToJudge, key: Key) -> Judged:
-        try:
-            verdict, timings = await self._timed(Stage.JUDGE, key, lambda: self.judge.judge(item, repeat=key[1]))
-        except Fault as fault:
-            return Judged(question_id=key[0], repeat=key[1], blame=blame_of(fault))
+        judging = Judged(question_id=key[0], repeat=key[1])
+        with self._paying(JUDGE, judging) as meter:
+            try:
+                verdict, timings = await self._timed(Stage.JUDGE, key, lambda: self.judge.judge(item, repeat=key[1]))
+            except Fault as fault:
+                return replace(judging, blame=blame_of(fault), usage=meter.models)
         self.progress.advance(Work.VERDICTS)
-        return Judged(
-            question_id=key[0],
-            repeat=key[1],
+        return replace(
+            judging,
             label=verdict.label,
             correct=verdict.correct,
             note=verdict.note,
@@ -115,8 +135,20 @@ class Answering:
                 )
                 for name, each in verdict.further.items()
             },
+            usage=meter.models,
             timings=timings,
         )
+
+    @contextmanager
+    def _paying(self, kind: Kind[PaidT], asking: PaidT) -> Iterator[usage.Meter]:
+        """Counts the replies that come inside; those of a question that the end of the run cuts off are kept, too."""
+        with usage.collect() as meter:
+            try:
+                yield meter
+            except (RunStoppedError, asyncio.CancelledError):
+                if meter.models:
+                    self.parts.write(kind, [replace(asking, blame=_CUT_OFF, usage=meter.models)])
+                raise
 
     async def _timed(
         self, stage: Stage, key: Key, call: Callable[[], Awaitable[ReplyT]]

@@ -15,7 +15,7 @@ from memdock_evaluator.results.manifest import Compared, Manifest, ManifestError
 
 _LOCK = ".lock"
 _ID_BYTES = 5
-_DISTS = ("memdock", "memdock-evaluator", "openai")
+_DISTS = ("memdock", "memdock-evaluator")
 
 
 @contextmanager

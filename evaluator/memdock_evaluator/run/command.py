@@ -215,18 +215,8 @@ def settings_of(context: click.Context, given: Mapping[str, Any]) -> RunSettings
         name: given[name]
         for name in (
             *("url", "systems", "baselines", "languages", "dialogues", "zone", "out"),
-            *(
-                "k",
-                "ingest_unit",
-                "repeats",
-                "ingest_repeats",
-                "judge_repeats",
-                "seed",
-                "reference_time",
-                "as_of",
-                "keep",
-                "trial",
-            ),
+            *("k", "ingest_unit", "repeats", "ingest_repeats", "judge_repeats", "seed", "reference_time", "as_of"),
+            *("keep", "trial", "cache"),
             *("concurrency", "parallel_questions"),
         )
     }

@@ -8,7 +8,7 @@ from typing import Any
 from memdock_evaluator.cost.bill import bill
 from memdock_evaluator.cost.budget import BudgetSpentError
 from memdock_evaluator.cost.prices import Prices, read_prices
-from memdock_evaluator.cost.spending import budget_of, check_prices
+from memdock_evaluator.cost.spending import budget_of, check_prices, left_out
 from memdock_evaluator.faults import RunStoppedError
 from memdock_evaluator.results.finalise import MANIFEST, totals, write_outcomes, write_timings
 from memdock_evaluator.results.folder import Folder
@@ -115,8 +115,9 @@ async def evaluate(settings: RunSettings, progress: Progress) -> RunEnd:
             recorded.copy_into(folder, loop.expected)
         prices = settings.prices or read_prices()
         if settings.budget is not None:
-            tools = replace(tools, budget=budget_of(settings.budget, prices, plan, folder, loop.expected))
-            loop = replace(loop, tools=tools)
+            tools.keep_to(budget_of(settings.budget, prices, plan, folder, loop.expected))
+            if unknown := left_out(plan, prices):
+                progress.say(f"not in the budget, for they have no price: {', '.join(unknown)} (--prices FILE)")
         stopped, spent = "", False
         with progress:
             try:
@@ -149,8 +150,7 @@ def _end(loop: Loop, manifest: Manifest, stopped: str, prices: Prices) -> RunEnd
         write_outcomes(folder, expected)
         write_timings(folder, expected)
     found = totals(folder, expected)
-    rows = (row for unit in expected for row in Parts(folder, unit).newest(ROWS))
-    manifest = replace(manifest, totals=found, cost=bill(manifest.plan, found, rows, prices))
+    manifest = replace(manifest, totals=found, cost=bill(manifest.plan, folder, expected, prices))
     allowed = loop.settings.allowed_failed_turns
     lacking = {
         unit.system

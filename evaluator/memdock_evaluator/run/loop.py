@@ -3,7 +3,7 @@
 import asyncio
 from collections import Counter
 from collections.abc import AsyncIterator, Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from memdock.types import Feature
 from memdock_evaluator.dataset import Dialogue
@@ -48,10 +48,12 @@ class UnitRun:
         retrievals = await self.retriever.retrieve(self.dialogue, keys)
         if stop_after == RETRIEVE.name:
             return
-        answered = await self.answering.answers(self.dialogue, retrievals)
+        spaces = tuple(each.space_id for each in self.parts.newest(INGEST))
+        answering = replace(self.answering, spaces=spaces)
+        answered = await answering.answers(self.dialogue, retrievals)
         if stop_after == ANSWER.name:
             return
-        judged = await self.answering.verdicts(self.dialogue, answered)
+        judged = await answering.verdicts(self.dialogue, answered)
         rows = self.row_maker.rows(
             self.dialogue,
             retrievals,
@@ -143,11 +145,10 @@ class Loop:
             parts=parts,
             retriever=self._retriever(parts),
             answering=Answering(
-                answerer=self.tools.refusing if refuses else self.tools.paying_answerer,
-                judge=self.tools.paying_judge,
+                answerer=self.tools.refusing if refuses else self.tools.answerer,
+                judge=self.tools.judge,
                 parts=parts,
                 progress=self.progress,
-                limit=self.settings.parallel_questions,
                 judge_repeats=self.settings.judge_repeats,
             ),
             row_maker=RowMaker(

@@ -23,6 +23,7 @@ from memdock.types import (
     Turn,
     TurnRecord,
 )
+from memdock_evaluator.cost.budget import Budget
 from memdock_evaluator.faults import Breaker, fault_of, may_pass
 from memdock_evaluator.results.rows import Outcome
 from memdock_evaluator.waiting import Say, Waiting, unheard
@@ -56,6 +57,8 @@ class MemorySystem:
         self._patience_s = patience_s
         self._breaker = Breaker(f"memory system {name}", limit=_DEAD_AFTER)
         self._waiting = Waiting(f"memory system {name}", say)
+        self.budget: Budget | None = None
+        """Where it is kept to: no turn is sent and no question asked once it is spent."""
 
     def declares(self, feature: Feature) -> bool:
         """Whether Describe says that the system can do this, itself or through its adapter."""
@@ -63,6 +66,7 @@ class MemorySystem:
 
     async def add_turns(self, space_id: str, turns: Sequence[Turn]) -> Timed[Added]:
         """Sends turns; the zone of their clock goes along where the system reads it."""
+        self._heed()
         if self.declares(Feature.TIME_ZONES):
             turns = [replace(turn, time_zone=zone_name(turn.time)) for turn in turns]
         return await self._patiently(lambda: self._client.add_turns(space_id, turns))
@@ -80,6 +84,8 @@ class MemorySystem:
             once = partial(self._client.flush_once, space_id, timeout_s=min(left_s, _LOOK_EVERY_S))
             flushed = (await self._patiently(once)).result
             pending(flushed.pending)
+            if self.budget is not None:
+                self.budget.pay_space(self.name, space_id, flushed.space_usage)
             ms = (time.perf_counter() - started) * 1000
             if flushed.done or ms >= timeout_s * 1000:
                 return Timed(result=flushed, ms=ms)
@@ -88,6 +94,7 @@ class MemorySystem:
         self, space_id: str, query: str, *, k: int, reference_time: datetime | None = None
     ) -> Timed[Retrieved]:
         """At most `k` memories; a `reference_time` goes with the zone of its clock."""
+        self._heed()
         zone = zone_name(reference_time)
         return await self._patiently(
             lambda: self._client.retrieve(space_id, query, top_k=k, reference_time=reference_time, time_zone=zone)
@@ -117,7 +124,14 @@ class MemorySystem:
 
     async def reset(self, space_id: str) -> ResetDone:
         """Makes the space as if never used."""
-        return (await self._patiently(lambda: self._client.reset(space_id))).result
+        done = (await self._patiently(lambda: self._client.reset(space_id))).result
+        if self.budget is not None:
+            self.budget.begin_space(self.name, space_id)
+        return done
+
+    def _heed(self) -> None:
+        if self.budget is not None:
+            self.budget.heed()
 
     async def _patiently(self, call: Callable[[], Awaitable[ResultT]]) -> Timed[ResultT]:
         with self._waiting.call():

@@ -51,8 +51,7 @@ def merge(out: Folder, folders: Sequence[Folder], command: tuple[str, ...]) -> M
         manifest = replace(_manifest(pieces, command), totals=totals(out, expected))
         if (cost := manifest.cost) is not None:
             prices = Prices(date=cost.date, currency=cost.currency, models=_prices(pieces))
-            rows = [row for piece in pieces for row in piece.rows]
-            manifest = replace(manifest, cost=bill(manifest.plan, manifest.totals, rows, prices))
+            manifest = replace(manifest, cost=bill(manifest.plan, out, expected, prices))
         out.write(MANIFEST, manifest.to_json())
     return manifest
 

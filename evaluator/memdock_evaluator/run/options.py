@@ -254,9 +254,9 @@ call_options = _grouped(
         "--model-concurrency",
         type=_COUNT,
         metavar="N",
-        default=8,
+        default=16,
         show_default=True,
-        help="Calls of an endpoint at once.",
+        help="Calls at once at one provider (host and key), at the most: fewer while it answers 429 or 503 or is late.",
     ),
     click.option(
         "--model-timeout",
@@ -274,6 +274,13 @@ call_options = _grouped(
         show_default=True,
         help="Tries of a model's call: time-outs, lost connections, 408, 409, 425, 429, 5xx and replies that are "
         "none are tried again.",
+    ),
+    click.option(
+        "--cache",
+        default="",
+        metavar="FILE",
+        help="A file that keeps the models' replies for the next run that asks the same (SQLite, made where there is "
+        "none; several runs may share it). What is asked for again costs nothing then.  [default: none]",
     ),
 )
 
@@ -316,7 +323,7 @@ question_options = _grouped(
         metavar="N",
         default=4,
         show_default=True,
-        help="Questions of a dialogue at once.",
+        help="Questions of a dialogue at once, put to a memory system.",
     ),
 )
 

@@ -103,7 +103,9 @@ class RecordedRun:
                     folder.write(f"{unit.folder}/{name}", self.folder.read(f"{unit.folder}/{name}") or b"")
             if self.reuse.only_unscored and not any(name.startswith(JUDGE.name) for name in there):
                 verdicts = known(parts, JUDGE)
-                Parts(folder, unit).write(JUDGE, [each for each in verdicts.values() if each.label is not None])
+                Parts(folder, unit).write(
+                    JUDGE, [replace(each, usage=()) for each in verdicts.values() if each.label is not None]
+                )
 
     @property
     def _stages(self) -> Sequence[str]:

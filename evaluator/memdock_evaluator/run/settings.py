@@ -57,15 +57,16 @@ class RunSettings:
     """A run. Times are in seconds; `languages` and `dialogues` select (empty: all).
 
     `url` and `key` reach the gateway or a lone system; `systems` are names behind it, `baselines` names of
-    `baselines.BASELINES`. `concurrency` bounds the dialogues in work, `parallel_questions` the questions of each. Each
-    dialogue is stored `ingest_repeats` times, each question answered `repeats` times out of each, each answer judged
-    `judge_repeats` times (0: as often as in the run that is reused). `judges`, where there are any, stand in place of
-    `judge`. `profile`: "paper", or "" for none. `allowed_failed_turns` is the share of a dialogue's turns that a system
-    may fail at and the dialogue still be done. `trial`: the models are asked a small question before anything is
-    stored. `patience_s` is how long a call into a system is tried again while the infrastructure fails. `stop_after`:
-    "ingest", "retrieve" or "answer", the last stage to be run; "": all are. `reuse`: what an earlier run did is taken
-    over, and no system is asked. `compared`: what the report compares. `prices`: the table, `None` for the shipped one.
-    `budget`: money, in its currency, that models may cost. `command` is what the manifest quotes, without secrets.
+    `baselines.BASELINES`. `concurrency` bounds the dialogues in work, `parallel_questions` the questions of each that a
+    memory system is asked. Each dialogue is stored `ingest_repeats` times, each question answered `repeats` times out
+    of each, each answer judged `judge_repeats` times (0: as often as in the run that is reused). `judges`, where there
+    are any, stand in place of `judge`. `profile`: "paper", or "" for none. `allowed_failed_turns` is the share of a
+    dialogue's turns that a system may fail at and the dialogue still be done. `trial`: the models are asked a small
+    question before anything is stored. `patience_s` is how long a call into a system is tried again while the
+    infrastructure fails. `stop_after`: "ingest", "retrieve" or "answer", the last stage to be run; "": all are.
+    `reuse`: what an earlier run did is taken over, and no system is asked. `compared`: what the report compares.
+    `prices`: the table, `None` for the shipped one. `budget`: money, in its currency, that models may cost. `cache`:
+    the file of a cache of the models' replies, "" for none. `command` is what the manifest quotes, without secrets.
     """
 
     data: tuple[DataSource, ...]
@@ -105,4 +106,5 @@ class RunSettings:
     compared: Compared = field(default_factory=Compared)
     prices: Prices | None = None
     budget: float | None = None
+    cache: str = ""
     command: tuple[str, ...] = ()

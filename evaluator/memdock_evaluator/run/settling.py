@@ -74,7 +74,13 @@ def _unanswered(row: Row) -> Row:
 
 def _unsettle(parts: Parts, kind: Kind[RecordT]) -> None:
     records = (record for _, record in sorted(known(parts, kind).items()))
-    parts.write(kind, [replace(record, blame=_STORED_ANEW, timings=()) for record in records])
+    parts.write(kind, [_anew(record) for record in records])
+
+
+def _anew(record: RecordT) -> RecordT:
+    """The record as that of a question to be asked again; its own has told already what it took and cost."""
+    anew = replace(record, blame=_STORED_ANEW, timings=())
+    return anew if isinstance(anew, Retrieval) else replace(anew, usage=())
 
 
 async def settle(

@@ -13,8 +13,10 @@ from memdock_evaluator.answer.endpoint import ModelEndpoint
 from memdock_evaluator.answer.judge import Judge
 from memdock_evaluator.answer.offline import RefusingAnswerer
 from memdock_evaluator.answer.opening import open_answerer, open_judge, refusals
+from memdock_evaluator.answer.providers import Providers
+from memdock_evaluator.answer.reply_cache import CacheError, ReplyCache
 from memdock_evaluator.baselines import BASELINES, Baseline
-from memdock_evaluator.cost.budget import Budget, BudgetedAnswerer, BudgetedJudge
+from memdock_evaluator.cost.budget import Budget
 from memdock_evaluator.faults import RunStoppedError
 from memdock_evaluator.judging.configured import check_served
 from memdock_evaluator.judging.panel import Panel, open_members
@@ -37,29 +39,15 @@ class Tools:
     answerer: Answerer
     refusing: Answerer
     judge: Judge
+    providers: Providers
     recorded: RecordedRun | None = None
     """The run that memories are taken from; there are no `systems` then."""
-    budget: Budget | None = None
 
-    @property
-    def paying_answerer(self) -> Answerer:
-        """The answerer, within the budget where there is one."""
-        if self.budget is None:
-            return self.answerer
-        return BudgetedAnswerer(answerer=self.answerer, budget=self.budget)
-
-    @property
-    def paying_judge(self) -> Judge:
-        """The judge, within the budget where there is one."""
-        if self.budget is None:
-            return self.judge
-        judges = self.judge.each_facts if isinstance(self.judge, Panel) else {}
-        return BudgetedJudge(
-            inner=self.judge,
-            primaries={language: each.model.model for each in judges.values() for language in each.primary_for},
-            further={name: each.model.model for name, each in judges.items()},
-            budget=self.budget,
-        )
+    def keep_to(self, budget: Budget) -> None:
+        """From now on, models and memory systems are asked within the budget."""
+        self.providers.budget = budget
+        for system in self.systems.values():
+            system.budget = budget
 
 
 async def open_tools(
@@ -75,13 +63,14 @@ async def open_tools(
     """
     if recorded is None:
         _check(settings)
+    providers = open_providers(settings.cache, stack, say)
     answerer: Answerer
     if recorded is not None and recorded.reuse.through == ANSWER.name:
         answerer = RecordedAnswerer(recorded.plan.answerer)
     else:
-        answerer = open_answerer(settings.answerer, languages, seed=settings.seed, say=say)
+        answerer = open_answerer(settings.answerer, languages, seed=settings.seed, providers=providers)
     stack.push_async_callback(answerer.close)
-    judge = _judge(settings, languages, say)
+    judge = _judge(settings, languages, providers)
     stack.push_async_callback(judge.close)
     return Tools(
         systems={name: await _connect(name, settings, stack, say) for name in settings.systems},
@@ -89,8 +78,24 @@ async def open_tools(
         answerer=answerer,
         refusing=RefusingAnswerer(refusals(languages)),
         judge=judge,
+        providers=providers,
         recorded=recorded,
     )
+
+
+def open_providers(cache: str, stack: AsyncExitStack, say: Say) -> Providers:
+    """What the models of a run share; `cache`: the address of a cache of replies, "" for none.
+
+    Raises `SettingsError`.
+    """
+    if not cache:
+        return Providers(say=say)
+    try:
+        replies = ReplyCache(cache)
+    except CacheError as error:
+        raise SettingsError(f"--cache: {error}") from error
+    stack.callback(replies.close)
+    return Providers(say=say, cache=replies)
 
 
 def _judges(
@@ -107,11 +112,11 @@ def _judges(
             yield judge, endpoint, language
 
 
-def _judge(settings: RunSettings, languages: tuple[str, ...], say: Say) -> Judge:
+def _judge(settings: RunSettings, languages: tuple[str, ...], providers: Providers) -> Judge:
     if not settings.judges:
-        return open_judge(settings.judge, languages, seed=settings.seed, say=say)
+        return open_judge(settings.judge, languages, seed=settings.seed, providers=providers)
     check_served(settings.judges, languages)
-    return Panel(open_members(settings.judges, languages, seed=settings.seed, say=say), languages)
+    return Panel(open_members(settings.judges, languages, seed=settings.seed, providers=providers), languages)
 
 
 async def try_models(settings: RunSettings, languages: tuple[str, ...], tools: Tools) -> None:

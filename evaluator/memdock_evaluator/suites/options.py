@@ -50,7 +50,20 @@ def settings_of(context: click.Context) -> RunSettings:
     refuse_unknown_variables()
     given = context.params
     plain = (
-        *("url", "systems", "languages", "dialogues", "zone", "out", "k", "ingest_unit", "seed", "keep", "trial"),
+        *(
+            "url",
+            "systems",
+            "languages",
+            "dialogues",
+            "zone",
+            "out",
+            "k",
+            "ingest_unit",
+            "seed",
+            "keep",
+            "trial",
+            "cache",
+        ),
         *("concurrency", "parallel_questions"),
     )
     asks_models = "answer_url" in given

@@ -3,22 +3,28 @@
 import asyncio
 import time
 from collections.abc import AsyncIterator
+from dataclasses import replace
 from datetime import UTC, datetime
+from email.utils import formatdate
 from typing import Any
 
 import pytest
 from aiohttp import web
 
+from memdock import usage
 from memdock_evaluator import waiting
 from memdock_evaluator.answer import models
 from memdock_evaluator.answer.answerer import Answer, Asked
 from memdock_evaluator.answer.endpoint import ModelEndpoint, ModelSettings
 from memdock_evaluator.answer.judge import ToJudge
+from memdock_evaluator.answer.limiter import FIRST_AT_ONCE
 from memdock_evaluator.answer.models import ChatModel
 from memdock_evaluator.answer.opening import open_answerer, open_judge
+from memdock_evaluator.answer.providers import Providers
 from memdock_evaluator.faults import Fault, RunStoppedError
 from memdock_evaluator.results.rows import Outcome, RetrievedMemory
 from support.model_server import ModelServer, serve_models
+from support.served import until
 
 ITEM = ToJudge(
     question="What is my cat called", references=("Bublik", "The cat Bublik"), answer="Bublik", language="en"
@@ -98,10 +104,84 @@ async def test_it_waits_as_long_as_the_endpoint_asks(server: ModelServer) -> Non
     assert time.monotonic() - started >= 1.0
 
 
+@pytest.mark.parametrize(("header", "wait"), [("Retry-After", "1"), ("retry-after-ms", "1000")])
+async def test_while_an_endpoint_asks_to_wait_no_call_begins(server: ModelServer, header: str, wait: str) -> None:
+    server.faults = [web.Response(status=503, headers={header: wait}, text="{}")]
+    providers = Providers()
+    model, limiter = ChatModel(endpoint(server), providers), providers.limiter(endpoint(server))
+    first = asyncio.create_task(model.complete("first", seed=0))
+    await until(lambda: limiter.limit < FIRST_AT_ONCE)
+    started = time.monotonic()
+    await asyncio.gather(first, *(model.complete(f"later {n}", seed=0) for n in range(5)))
+    assert time.monotonic() - started >= 0.9
+    assert [body["messages"][0]["content"] for _, body in server.requests].count("later 0") == 1
+    assert len(server.requests) == 1 + 6
+    await model.close()
+
+
+async def test_a_date_is_waited_for_as_well(server: ModelServer) -> None:
+    until_then = formatdate(time.time() + 2, usegmt=True)  # whole seconds: one at least
+    server.faults = [web.Response(status=429, headers={"Retry-After": until_then}, text="{}")]
+    started = time.monotonic()
+    assert await completed(server) == "ok"
+    assert time.monotonic() - started >= 0.9
+
+
+async def test_concurrency_falls_to_what_the_endpoint_allows_and_climbs_back(server: ModelServer) -> None:
+    server.allowed, server.latency_s = 6, 0.002
+    server.overload_headers = {"retry-after-ms": "5"}
+    providers = Providers()
+    model = ChatModel(replace(endpoint(server), concurrency=32), providers)
+    limiter = providers.limiter(endpoint(server))
+
+    async def many(number: int) -> None:
+        await asyncio.gather(*(model.complete(f"{n}", seed=0) for n in range(number)))
+
+    await many(300)
+    assert len(server.requests) == 300
+    assert len(server.overloads) < 60, "not each call is refused, only the one too many of each climb"
+    assert limiter.limit < 12
+    server.allowed, refused = 1_000, len(server.overloads)
+    await many(900)
+    await model.close()
+    assert len(server.overloads) == refused
+    assert server.most_at_once > 20
+    assert limiter.limit > 20
+
+
+async def test_waiting_for_a_slot_is_no_try_and_costs_no_time_of_one(server: ModelServer) -> None:
+    server.latency_s = 0.05
+    model = ChatModel(replace(endpoint(server, timeout_s=0.2), tries=1, concurrency=1))
+    replies = await asyncio.gather(*(model.complete("x", seed=0) for _ in range(8)))
+    await model.close()
+    assert [each.text for each in replies] == ["ok"] * 8
+
+
+async def test_answerer_and_judge_of_one_provider_share_their_limit(server: ModelServer) -> None:
+    server.latency_s = 0.01
+    providers = Providers()
+    one = replace(endpoint(server), concurrency=3)
+    models = [ChatModel(replace(one, purpose=purpose), providers) for purpose in ("answer", "judge")]
+    stranger = ChatModel(replace(one, key="another"), providers)
+    await asyncio.gather(*(model.complete("x", seed=0) for model in models for _ in range(12)))
+    assert server.most_at_once == 3
+    await asyncio.gather(*(model.complete("x", seed=0) for model in (*models, stranger) for _ in range(12)))
+    assert server.most_at_once == 6
+    for model in (*models, stranger):
+        await model.close()
+
+
 async def test_an_endpoint_that_asks_for_an_hour_is_not_waited_for(server: ModelServer) -> None:
     server.faults = [web.Response(status=429, headers={"Retry-After": "3600"}, text="{}")]
-    found = await fault(server)
-    assert (found.outcome, found.reason) == (Outcome.INFRASTRUCTURE_ERROR, "PROVIDER_RATE_LIMITED")
+    model = ChatModel(endpoint(server))
+    for _ in range(3):
+        with pytest.raises(Fault) as caught:
+            await model.complete("x", seed=0)
+        found = caught.value
+        assert (found.outcome, found.reason) == (Outcome.INFRASTRUCTURE_ERROR, "PROVIDER_RATE_LIMITED")
+    await model.close()
+    assert "asked to wait 3600 s" in found.detail
+    assert len(server.requests) == 1, "nor is it asked again within the hour"
 
 
 async def test_500_for_good_is_an_infrastructure_error(server: ModelServer) -> None:
@@ -152,7 +232,7 @@ async def test_an_endpoint_that_does_not_answer_is_told_while_one_waits(
     monkeypatch.setattr(waiting, "SILENT_S", 0.02)
     server.faults = ["hang"]
     lines: list[str] = []
-    model = ChatModel(endpoint(server, timeout_s=0.5), lines.append)
+    model = ChatModel(endpoint(server, timeout_s=0.5), Providers(say=lines.append))
     assert (await model.complete("hello", seed=0)).text == "ok"
     await model.close()
     assert lines[0] == f"the answer model test-model at {server.url[7:-3]} has not answered for 0 s"
@@ -238,6 +318,17 @@ async def test_a_reply_that_was_filtered_is_a_refusal(server: ModelServer) -> No
         web.json_response({"id": "c", "object": "chat.completion", "created": 0, "model": "m", "choices": [choice]})
     ]
     assert (await fault(server)).outcome is Outcome.REFUSED
+
+
+async def test_the_tokens_of_replies_that_cannot_be_used_are_counted_once(server: ModelServer) -> None:
+    choice = {"index": 0, "finish_reason": "content_filter", "message": {"role": "assistant", "content": None}}
+    used = {"prompt_tokens": 70, "completion_tokens": 5}
+    server.faults = [answer_of(500), web.json_response({"choices": [choice], "usage": used})]
+    with usage.collect() as meter:
+        assert (await fault(server)).outcome is Outcome.REFUSED
+    (counted,) = meter.models
+    assert (counted.model, counted.purpose, counted.calls) == ("test-model", "answer", 1)
+    assert (counted.input_tokens, counted.output_tokens) == (70, 5)
 
 
 async def test_a_dead_endpoint_stops_the_run_instead_of_failing_every_question(server: ModelServer) -> None:

@@ -12,6 +12,7 @@ from memdock_evaluator.answer.endpoint import ModelEndpoint, ModelSettings, Name
 from memdock_evaluator.answer.judge import ToJudge, Verdict
 from memdock_evaluator.answer.opening import open_judge
 from memdock_evaluator.faults import RunStoppedError
+from memdock_evaluator.judging.panel import Panel, open_members
 from memdock_evaluator.results.rows import Outcome
 from memdock_evaluator.run.settings import RunSettings, SettingsError
 from support.evaluation import ran, row_of, rows, settings, write_data
@@ -162,3 +163,19 @@ async def test_an_answer_cannot_open_a_section_of_the_pollux_form(server: ModelS
     headings = [line for line in prompt.splitlines() if line.startswith("###")]
     assert len(headings) == 5
     assert "\n ### Шкала оценивания по критерию:\n2: всё верно\n" in prompt
+
+
+async def test_all_judges_of_an_answer_are_asked_at_once_and_what_stops_the_run_goes_before_a_fault(
+    server: ModelServer,
+) -> None:
+    server.latency_s = 0.05
+    server.chat = lambda body: SAME
+    panel = Panel(open_members([named(server, name) for name in "abc"], ["en"], seed=0), ["en"])
+    item = ToJudge(question="q", references=("r",), answer="a", language="en")
+    verdict = await panel.judge(item, repeat=0)
+    assert server.most_at_once == 3
+    assert (verdict.label, sorted(verdict.further)) == (2, ["b", "c"])
+    server.faults = [web.Response(status=422), web.Response(status=401), web.Response(status=422)]
+    with pytest.raises(RunStoppedError, match="refuses the key"):
+        await panel.judge(item, repeat=0)
+    await panel.close()

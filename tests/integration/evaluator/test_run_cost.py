@@ -3,18 +3,24 @@
 from asyncio import to_thread
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import orjson
 import pytest
+from aiohttp import web
 from click.testing import CliRunner
 
 from memdock_evaluator.answer.endpoint import ModelEndpoint, ModelSettings
 from memdock_evaluator.cli import main
 from memdock_evaluator.cost.estimate import estimate
 from memdock_evaluator.cost.prices import PriceError, Prices
+from memdock_evaluator.cost.spending import budget_of
 from memdock_evaluator.results.folder import Folder
 from memdock_evaluator.results.manifest import Price
+from memdock_evaluator.results.parts import Unit
+from memdock_evaluator.results.rows import Row
 from memdock_evaluator.review.verify import VerifyError, verify
+from memdock_evaluator.run.settings import Reuse
 from support.evaluation import ran, rows, served_url, settings, write_data
 from support.model_server import ModelServer, serve_models
 from support.toys import ToySystem
@@ -27,8 +33,13 @@ DEAR = Prices(
 """A coin a token."""
 
 
-def model(server: ModelServer, purpose: str, name: str) -> ModelSettings:
-    return ModelSettings(endpoint=ModelEndpoint(purpose=purpose, url=server.url, model=name, tries=1))
+def model(server: ModelServer, purpose: str, name: str, at_once: int = 8) -> ModelSettings:
+    endpoint = ModelEndpoint(purpose=purpose, url=server.url, model=name, tries=1, concurrency=at_once)
+    return ModelSettings(endpoint=endpoint)
+
+
+def row_unit(row: Row) -> Unit:
+    return Unit(system=row.system, language=row.language, dialogue_id=row.dialogue_id)
 
 
 def verdict_or_answer(body: object) -> str:
@@ -63,7 +74,7 @@ async def test_the_manifest_has_the_bill(tmp_path: Path) -> None:
 async def test_a_budget_stops_the_run_and_a_higher_one_goes_on(tmp_path: Path) -> None:
     data, out = write_data(tmp_path / "d.jsonl"), tmp_path / "run"
     async with serve_models(ModelServer(chat=verdict_or_answer)) as server:
-        run = settings(data, out, baselines=("oracle",), prices=DEAR, concurrency=1, parallel_questions=1)
+        run = settings(data, out, baselines=("oracle",), prices=DEAR, concurrency=1)
         run = replace(run, answerer=model(server, "answer", "a"), judge=model(server, "judge", "j"))
         whole, _ = await ran(replace(run, out=str(tmp_path / "whole")))
         assert whole.manifest.cost is not None
@@ -80,6 +91,80 @@ async def test_a_budget_stops_the_run_and_a_higher_one_goes_on(tmp_path: Path) -
         assert (end.complete, end.budget_spent) == (True, False)
         assert len(server.requests) - asked == 16, "nothing is paid twice"
     assert (out / "outcomes.jsonl").read_bytes() == (tmp_path / "whole/outcomes.jsonl").read_bytes()
+
+
+async def test_calls_that_are_under_way_when_the_budget_is_spent_end_and_are_kept(tmp_path: Path) -> None:
+    data, out = write_data(tmp_path / "d.jsonl"), tmp_path / "run"
+    async with serve_models(ModelServer(chat=verdict_or_answer)) as server:
+        server.latency_s = 0.05
+        run = settings(data, out, baselines=("oracle",), prices=DEAR, concurrency=2)
+        run = replace(run, answerer=model(server, "answer", "a"), judge=model(server, "judge", "j"))
+        end, _ = await ran(replace(run, budget=1.0))
+        assert end.budget_spent
+        assert len(server.requests) == 2, "the first question of each dialogue, and no other"
+        server.latency_s = 0.0
+        end, _ = await ran(replace(run, budget=1e9))
+        assert end.complete
+        assert len(server.requests) == 16, "nothing is asked twice"
+
+
+async def test_replies_that_cannot_be_used_are_on_the_bill_and_in_the_budget_once(tmp_path: Path) -> None:
+    data, out = write_data(tmp_path / "d.jsonl", dialogues=("0",)), tmp_path / "run"
+    replies = ["hm"] * 5 + ['{"verdict": 2}'] * 4
+    async with serve_models(ModelServer()) as server:
+        run = settings(data, out, baselines=("oracle",), prices=DEAR)
+        run = replace(run, answerer=model(server, "answer", "a", 1), judge=model(server, "judge", "j", 1))
+
+        def chat(body: dict[str, Any]) -> str:
+            if body["model"] == "a":
+                return "Perm"
+            if len(server.requests) == 8:  # each of the 4 answers was judged once, in vain: now the first once more
+                server.faults = [web.Response(status=500)]
+            return replies.pop(0)
+
+        server.chat = chat
+        first, _ = await ran(run)
+        assert first.unanswered == 1, "one verdict's second try has failed, after a first that could not be used"
+        end, _ = await ran(run)
+    assert end.complete
+    assert end.manifest.cost is not None
+    paid = {line.purpose: line.money for line in end.manifest.cost.lines}
+    assert not replies
+    output = sum(len(reply) // 4 + 1 for reply in ["hm"] * 5 + ['{"verdict": 2}'] * 4)
+    assert paid["judge"] == output
+    budget = budget_of(1e9, DEAR, end.manifest.plan, Folder(str(out)), {row_unit(row) for row in rows(out)})
+    assert budget.spent == end.manifest.cost.money
+
+
+async def test_what_the_spaces_say_that_they_have_cost_is_in_the_budget(tmp_path: Path) -> None:
+    data, out = write_data(tmp_path / "d.jsonl"), tmp_path / "run"
+    dear = replace(DEAR, models={"toy-model": Price(input=1_000_000, output=0)})
+    async with served_url(ToySystem(), tmp_path / "toy") as url:
+        run = settings(data, out, url=url, systems=("toy",), prices=dear, concurrency=1)
+        whole, _ = await ran(replace(run, out=str(tmp_path / "whole")))
+        assert whole.manifest.cost is not None
+        price = whole.manifest.cost.money
+        assert price > 0
+        end, _ = await ran(replace(run, budget=price / 3))
+        assert end.budget_spent
+        end, said = await ran(replace(run, budget=price + 1))
+        assert end.complete, "what was paid before is counted once"
+        assert "no price" not in said
+        end, said = await ran(replace(run, out=str(tmp_path / "free"), prices=DEAR, budget=1.0))
+        assert end.complete
+        assert "not in the budget, for they have no price: toy (toy-model) (--prices FILE)" in said
+
+
+async def test_another_judge_pays_for_its_verdicts_alone(tmp_path: Path) -> None:
+    data, out = write_data(tmp_path / "d.jsonl"), tmp_path / "run"
+    async with serve_models(ModelServer(chat=verdict_or_answer)) as server:
+        run = settings(data, out, baselines=("oracle",), prices=DEAR)
+        run = replace(run, answerer=model(server, "answer", "a"), judge=model(server, "judge", "j"))
+        await ran(run)
+        again = replace(run, out=str(tmp_path / "again"), data=(), reuse=Reuse(run=str(out), through="answer"))
+        end, _ = await ran(again)
+    assert end.manifest.cost is not None
+    assert [line.purpose for line in end.manifest.cost.lines] == ["judge"]
 
 
 async def test_an_estimate_asks_nothing_and_is_near_what_is_paid(tmp_path: Path) -> None:
@@ -110,7 +195,7 @@ def test_the_command_tells_the_estimate_without_a_system(tmp_path: Path) -> None
     assert "114 questions of 6 dialogues for each system" in said.output
     assert " AddTurns, 114 Retrieve" in said.output
     assert "x: answer by gpt-4.1-mini: 114 calls, " in said.output
-    assert "not in it: what the memory systems' own models cost" in said.output
+    assert "not in it: what the memory systems' own models cost, which only they know, the trial" in said.output
     assert not (tmp_path / "run").exists()
 
 

@@ -24,8 +24,9 @@ from support.toys import ToySystem
 CLEAN = {name: value for name, value in os.environ.items() if not name.startswith("MEMDOCK_")}
 
 
-def answering(server: ModelServer) -> ModelSettings:
-    return ModelSettings(endpoint=ModelEndpoint(purpose="answer", url=server.url, model="m", tries=1))
+def answering(server: ModelServer, *, at_once: int = 8) -> ModelSettings:
+    endpoint = ModelEndpoint(purpose="answer", url=server.url, model="m", tries=1, concurrency=at_once)
+    return ModelSettings(endpoint=endpoint)
 
 
 def first_word(body: dict[str, Any]) -> str:
@@ -148,7 +149,7 @@ async def test_the_space_is_used_again_while_it_holds_all_turns_and_filled_again
 async def test_a_run_that_is_interrupted_keeps_the_answers_that_had_come(tmp_path: Path) -> None:
     data, out = write_data(tmp_path / "d.jsonl", dialogues=("0",)), tmp_path / "run"
     async with serve_models(ModelServer(chat=first_word)) as server:
-        run = settings(data, out, baselines=("oracle",), answerer=answering(server), parallel_questions=1)
+        run = settings(data, out, baselines=("oracle",), answerer=answering(server, at_once=1))
 
         def third_hangs(body: dict[str, Any]) -> str:
             if len(server.requests) == 2:

@@ -4,13 +4,13 @@ from dataclasses import replace
 from functools import cache
 
 from memdock.types import ModelUsage
-from memdock_evaluator.cost.bill import bill
 from memdock_evaluator.cost.prices import read_prices
 from memdock_evaluator.results.manifest import Manifest, ModelFacts, SystemTotals
 from memdock_evaluator.results.rows import Row
 from memdock_evaluator.summary import summarise
 from memdock_evaluator.summary.shape import Costs
 from memdock_evaluator.tables.cost import cost_table
+from support.bills import bill_of_rows
 from support.synthetic_rows import a_manifest, a_row
 
 SYSTEM, BASELINE = "rag-dense", "baseline:full-context"
@@ -34,7 +34,7 @@ def run() -> tuple[tuple[Row, ...], Manifest]:
     used = ModelUsage(purpose="extraction", model="gpt-4o", calls=9, input_tokens=400_000, output_tokens=0)
     manifest = a_manifest(judge=ModelFacts(kind="openai", model="pollux-judge-7b"))
     totals = {SYSTEM: SystemTotals(usage=(used,)), BASELINE: SystemTotals()}
-    return rows, replace(manifest, totals=totals, cost=bill(manifest.plan, totals, rows, read_prices()))
+    return rows, replace(manifest, totals=totals, cost=bill_of_rows(manifest.plan, totals, rows, read_prices()))
 
 
 def found() -> Costs:
