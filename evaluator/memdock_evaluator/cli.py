@@ -29,6 +29,7 @@ COMMANDS: Mapping[str, tuple[str, str]] = MappingProxyType(
         "judge": ("memdock_evaluator.judging.command:judge", "Compare judges with known verdicts and with each other."),
         "label": ("memdock_evaluator.judging.label_command:label", "Let people judge a sample of a run."),
         "cache": ("memdock_evaluator.answer.cache_command:cache", "Show and purge a cache of models' replies."),
+        "serve": ("memdock_evaluator.service.command:serve", "Start, follow and read runs over HTTP."),
         "dataset": ("memdock_evaluator.dataset.command:dataset", "Look into data files, check and convert them."),
     }
 )

@@ -1,7 +1,10 @@
 """Ends that are asked for: Ctrl-C, SIGTERM and a closed terminal end a command at a place where that is safe."""
 
 import asyncio
+import ctypes
+import os
 import signal
+import sys
 import threading
 from collections.abc import Callable, Coroutine, Iterator
 from contextlib import contextmanager
@@ -9,6 +12,8 @@ from typing import Any, TypeVar
 
 ResultT = TypeVar("ResultT")
 
+_LIBC = ctypes.CDLL(None)
+_PR_SET_PDEATHSIG = 1  # of Linux's prctl.h
 _SIGNALS = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
 
 
@@ -66,3 +71,14 @@ def _on_signals(act: Callable[[], object]) -> Iterator[None]:
     finally:
         for number, handler in heard.items():
             signal.signal(number, handler)
+
+
+def end_with_parent(parent: int) -> None:
+    """This process gets SIGTERM when its parent, which was `parent`, has ended, however that came about.
+
+    Linux alone can do this; elsewhere what a killed process had started must be ended by hand.
+    """
+    if sys.platform == "linux":
+        _LIBC.prctl(_PR_SET_PDEATHSIG, signal.SIGTERM)
+        if os.getppid() != parent:  # it has ended meanwhile
+            os._exit(1)

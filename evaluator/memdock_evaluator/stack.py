@@ -3,7 +3,6 @@
 Each part is started by the same console command that a user types; they find each other by their port files.
 """
 
-import ctypes
 import json
 import os
 import shutil
@@ -20,15 +19,12 @@ from urllib.request import urlopen
 
 import yaml
 
-from memdock_evaluator.interrupting import Notice
+from memdock_evaluator.interrupting import Notice, end_with_parent
 from memdock_evaluator.locking import locked
 
 START_S = 120.0
 STOP_S = 60.0
 """An adapter drains for up to 25 s and then stops its PostgreSQL; one that is killed instead leaves that running."""
-
-_LIBC = ctypes.CDLL(None)
-_PR_SET_PDEATHSIG = 1  # of Linux's prctl.h
 
 
 class StackError(Exception):
@@ -159,7 +155,7 @@ class _Starts:
                 env=clean_environment(),
                 start_new_session=True,  # a signal of the terminal reaches us alone; we stop the parts in order
                 pass_fds=(self.lock,),
-                preexec_fn=partial(_end_with, os.getpid()),
+                preexec_fn=partial(end_with_parent, os.getpid()),
             )
         try:
             ports = self._ports(process, port_file, name, log)
@@ -199,17 +195,6 @@ def _reference_memory(starts: _Starts, system: ReferenceSystem, embedder: str) -
     flags += ["--embedder", embedder, "--grpc", "127.0.0.1:0", "--http", "127.0.0.1:0"]
     with starts.process(system.name, "memdock-pgvector", flags) as ports:
         yield f"grpc://127.0.0.1:{ports['grpc']}"
-
-
-def _end_with(parent: int) -> None:
-    """In a process that is being started: it gets SIGTERM when its parent has ended, however that came about.
-
-    Linux alone can do this; elsewhere the parts of a stack that was killed must be ended by hand.
-    """
-    if sys.platform == "linux":
-        _LIBC.prctl(_PR_SET_PDEATHSIG, signal.SIGTERM)
-        if os.getppid() != parent:  # it has ended meanwhile
-            os._exit(1)
 
 
 def find_command(command: str) -> str:

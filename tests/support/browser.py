@@ -1,6 +1,7 @@
 """A page in headless Chromium, driven over the DevTools protocol: what it logs, asks for and looks like."""
 
 import asyncio
+import base64
 import itertools
 import json
 import shutil
@@ -39,10 +40,14 @@ class Page:
 
     async def open(self, path: Path) -> None:
         """Load a file and wait until it has loaded."""
+        await self.visit(path.resolve().as_uri())
+
+    async def visit(self, address: str) -> None:
+        """Load an address and wait until it has loaded."""
         for domain in ("Page", "Runtime", "Log", "Network"):
             await self.call(f"{domain}.enable")
         self._loaded.clear()
-        await self.call("Page.navigate", url=path.resolve().as_uri())
+        await self.call("Page.navigate", url=address)
         await asyncio.wait_for(self._loaded.wait(), 30)
 
     async def look(self, *, width: int = 1280, height: int = 900, dark: bool = False, phone: bool = False) -> None:
@@ -58,6 +63,19 @@ class Page:
         answer = await self.call("Runtime.evaluate", expression=script, returnByValue=True, awaitPromise=True)
         assert "exceptionDetails" not in answer, answer["exceptionDetails"]
         return answer["result"].get("value")
+
+    async def until(self, script: str, within_s: float = 60.0) -> None:
+        """Waits until an expression is true."""
+        for _ in range(round(10 * within_s)):
+            if await self.run(script):
+                return
+            await asyncio.sleep(0.1)
+        raise TimeoutError(f"not within {within_s:g} s: {script}")
+
+    async def picture(self, path: Path) -> None:
+        """A screenshot of the whole page."""
+        shot = await self.call("Page.captureScreenshot", captureBeyondViewport=True)
+        path.write_bytes(base64.b64decode(shot["data"]))
 
     async def press(self, key: str) -> None:
         """A key with the focus where it is: "Tab", "Enter"."""

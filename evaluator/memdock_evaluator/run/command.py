@@ -2,7 +2,7 @@
 
 import os
 import sys
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -45,6 +45,8 @@ from memdock_evaluator.summary import RunFilesError, print_summary
 from memdock_evaluator.words import counted
 
 _SECRETS = ("--key", "--answer-key", "--judge-key")
+_SERVERS = "MEMDOCK_EVAL_SERVE_"
+"""The variables of `serve`."""
 _AGAIN = "the same command goes on from here"
 
 
@@ -358,8 +360,9 @@ def _is_typed(context: click.Context, name: str) -> bool:
     return context.get_parameter_source(name) is ParameterSource.COMMANDLINE
 
 
-def refuse_unknown_variables() -> None:
-    """A variable that is misspelt must not turn into a default; those of `run` may stand beside any command."""
-    known = {parameter.envvar for parameter in run.params if isinstance(parameter.envvar, str)}
-    if unknown := unknown_variables(os.environ, known):
+def refuse_unknown_variables(own: Collection[str] = ()) -> None:
+    """A variable that is misspelt must not turn into a default; those of `run` may stand beside any command's `own`."""
+    known = {parameter.envvar for parameter in run.params if isinstance(parameter.envvar, str)} | set(own)
+    names = [name for name in os.environ if own or not name.startswith(_SERVERS)]
+    if unknown := unknown_variables(names, known):
         raise click.UsageError(f"there is no setting {unknown[0]}: known are {', '.join(sorted(known))}")

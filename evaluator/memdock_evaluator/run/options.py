@@ -67,12 +67,12 @@ def _grouped(*options: Decorator) -> Decorator:
 what_options = _grouped(
     click.option(
         "--plan",
-        type=_FILE,
+        type=click.Path(dir_okay=False, allow_dash=True, path_type=Path),
         is_eager=True,
         expose_value=False,
         callback=read_plan_file,
-        help="A YAML file of these options by their long names, such as system: [a, b]. What is typed or in the "
-        "environment goes before it; of several k each gets a run of its own, in OUT/k-N.",
+        help="A YAML file of these options by their long names, such as system: [a, b]; - for standard input. What is "
+        "typed or in the environment goes before it; of several k each gets a run of its own, in OUT/k-N.",
     ),
     click.option(
         "--url",

@@ -1,5 +1,6 @@
 """A plan file: the options of `memdock-eval run` in YAML, checked one by one, each error with its line."""
 
+import sys
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from difflib import get_close_matches
@@ -8,6 +9,7 @@ from pathlib import Path
 import click
 import yaml
 
+STANDARD_INPUT = Path("-")
 _SECRETS = ("key", "answer-key", "judge-key")
 _MANY = "k"
 _KS = "memdock_evaluator.run.plan_file.ks"
@@ -41,11 +43,13 @@ def read_plan_file(context: click.Context, parameter: click.Parameter, path: Pat
     """
     if path is None:
         return
+    place = "standard input" if path == STANDARD_INPUT else str(path)
     try:
-        text = path.read_text(encoding="utf-8")
+        content = sys.stdin.buffer.read() if path == STANDARD_INPUT else path.read_bytes()
+        text = content.decode()
     except (OSError, UnicodeDecodeError) as error:
-        raise PlanFileError(str(path), "the plan cannot be read from it") from error
-    take_plan(context, plan_fields(text, str(path)), str(path), leave_out=parameter.name)
+        raise PlanFileError(place, "the plan cannot be read from it") from error
+    take_plan(context, plan_fields(text, place), place, leave_out=parameter.name)
 
 
 def take_plan(context: click.Context, fields: Iterable[PlanField], place: str, *, leave_out: str | None = None) -> None:
