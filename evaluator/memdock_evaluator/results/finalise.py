@@ -86,10 +86,11 @@ def _totals(folder: Folder, units: Sequence[Unit], expected: int) -> SystemTotal
             failed.update(turn.reason for turn in record.failed_turns)
         counts["stale_reads"] += sum(record.stale for record in parts.read(RETRIEVE))
         coverage.update(_coverage(parts.newest(ROWS)))
-        closed = parts.newest(CLOSE)
+        closed = parts.read(CLOSE)
         for end in closed:
-            spent.extend(end.usage)
-            residue.extend(end.residue)
+            # A reset ends the count of what a space has cost; one that was kept goes on with it.
+            spent.extend(end.usage if end.reset or end is closed[-1] else ())
+        residue.extend(closed[-1].residue if closed else ())
         if ingested and not (closed and closed[-1].reset):
             not_reset.append(ingested[-1].space_id)
     return SystemTotals(

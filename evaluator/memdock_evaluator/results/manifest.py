@@ -288,6 +288,21 @@ class Cost:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class AskedAgain:
+    """Questions with these `outcomes` that were asked again on demand. `finished`: `None` while any of them waits.
+
+    Of the `asked` ones, `changed` have another outcome or verdict now, and `right` count as right and did not before.
+    """
+
+    outcomes: tuple[str, ...]
+    begun: datetime
+    finished: datetime | None = None
+    asked: int
+    changed: int = 0
+    right: int = 0
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Manifest:
     """The whole file. `finished` is `None` while anything is left to do; `totals` are by system."""
 
@@ -302,6 +317,8 @@ class Manifest:
     versions: Mapping[str, str]
     plan: Plan
     compared: Compared = field(default_factory=Compared)
+    again: tuple[AskedAgain, ...] = ()
+    """In their order."""
     totals: Mapping[str, SystemTotals] = field(default_factory=dict)
     cost: Cost | None = None
 

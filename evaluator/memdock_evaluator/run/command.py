@@ -228,6 +228,7 @@ def settings_of(context: click.Context, given: Mapping[str, Any]) -> RunSettings
         data=tuple(map(source_of, given["data"])),
         format=given["format_"],
         stop_after=given["stop_after"] or "",
+        again=given["again"],
         compared=compared_of(given),
         prices=prices_of(context),
         budget=given["budget"],

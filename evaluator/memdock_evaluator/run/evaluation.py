@@ -15,12 +15,13 @@ from memdock_evaluator.results.folder import Folder
 from memdock_evaluator.results.manifest import Manifest
 from memdock_evaluator.results.parts import Parts
 from memdock_evaluator.results.records import ANSWER, INGEST, RETRIEVE, ROWS, Kind
+from memdock_evaluator.run.asking_again import ask_again_on_demand, ended
 from memdock_evaluator.run.beginning import begin, earlier, held, now
 from memdock_evaluator.run.loop import Loop
 from memdock_evaluator.run.progress import Progress
 from memdock_evaluator.run.recorded import RecordedRun
 from memdock_evaluator.run.selection import Selection
-from memdock_evaluator.run.settings import RunSettings
+from memdock_evaluator.run.settings import RunSettings, SettingsError
 from memdock_evaluator.run.settling import settled
 from memdock_evaluator.run.tools import open_tools, plan_of, refuse_unknown_systems, try_models
 from memdock_evaluator.words import counted
@@ -95,10 +96,12 @@ async def evaluate(settings: RunSettings, progress: Progress) -> RunEnd:
         if settings.budget is not None:
             check_prices(plan, settings.prices or read_prices())
         found = earlier(folder, plan)
-        if found is not None:
+        if settings.again and found is None:
+            raise SettingsError(f"--again: {folder.address} holds no run whose questions could be asked again")
+        if found is not None and not settings.again:
             finished = f"the run in {folder.address} is finished already; its figures and report are made again"
             progress.say(finished if found.finished else f"going on with the run in {folder.address}")
-        if settings.trial and (found is None or found.finished is None):
+        if settings.trial and (found is None or found.finished is None or settings.again):
             await try_models(settings, languages, tools)
         stack.enter_context(held(folder, progress.say))  # last, so that a run that cannot begin leaves no folder
         manifest = earlier(folder, plan) or begin(folder, plan, settings.command, settings.compared)
@@ -113,6 +116,8 @@ async def evaluate(settings: RunSettings, progress: Progress) -> RunEnd:
         )
         if recorded is not None:
             recorded.copy_into(folder, loop.expected)
+        if settings.again:
+            manifest = ask_again_on_demand(folder, manifest, loop.expected, settings.again)
         prices = settings.prices or read_prices()
         if settings.budget is not None:
             tools.keep_to(budget_of(settings.budget, prices, plan, folder, loop.expected))
@@ -166,6 +171,7 @@ def _end(loop: Loop, manifest: Manifest, stopped: str, prices: Prices) -> RunEnd
         stopped_after=loop.settings.stop_after,
     )
     if not end.unanswered and not end.lacking:
+        manifest = ended(manifest, folder, expected)
         end = replace(end, manifest=replace(manifest, finished=manifest.finished or now()))
     folder.write(MANIFEST, end.manifest.to_json())
     return end

@@ -114,6 +114,7 @@ def _manifest(pieces: Sequence[_Piece], command: tuple[str, ...]) -> Manifest:
         finished=max(manifest.finished for manifest in manifests if manifest.finished),
         command=command,
         merged=tuple(manifest.run_id for manifest in manifests),
+        again=tuple(demand for manifest in manifests for demand in manifest.again),
         plan=replace(manifests[0].plan, data=whole),
     )
 

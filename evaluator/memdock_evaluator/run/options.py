@@ -10,6 +10,7 @@ import click
 from memdock_evaluator.baselines import BASELINES
 from memdock_evaluator.dataset.formats import FORMATS
 from memdock_evaluator.dataset.zone import zone_option
+from memdock_evaluator.results.rows import Outcome
 from memdock_evaluator.run.choice import ChoiceError, Shard
 from memdock_evaluator.run.plan_file import read_plan_file
 from memdock_evaluator.run.settings import IngestUnit, SettingsError
@@ -46,6 +47,15 @@ def _languages(_: click.Context, __: click.Parameter, written: tuple[str, ...]) 
     if not all(code.isalpha() for code in codes):
         raise click.BadParameter(f"{','.join(written)!r} must be language codes such as ru or ru,en")
     return tuple(dict.fromkeys(codes))
+
+
+def _outcomes(_: click.Context, __: click.Parameter, written: str | None) -> tuple[str, ...]:
+    """ "system_error,refused": what is settled and yet no answer."""
+    known = (Outcome.SYSTEM_ERROR.value, Outcome.REFUSED.value)
+    found = tuple(dict.fromkeys(each.strip() for each in (written or "").split(",") if each.strip()))
+    if (written is not None and not found) or not set(found) <= set(known):
+        raise click.BadParameter(f"{written!r}: give {known[0]}, {known[1]}, or both with a comma between")
+    return found
 
 
 def _shard(_: click.Context, __: click.Parameter, written: str | None) -> Shard | None:
@@ -188,6 +198,13 @@ how_options = _grouped(
         "--stop-after",
         type=click.Choice(["ingest", "retrieve", "answer"]),
         help="Run the stages up to this one alone; the same command without it goes on from there.",
+    ),
+    click.option(
+        "--again",
+        callback=_outcomes,
+        metavar="OUTCOMES",
+        help="In a run that is there, ask the questions again that ended as system_error or refused (or both, with a "
+        "comma); the manifest keeps what it changed, and the summary says so.",
     ),
     click.option("--keep", is_flag=True, help="Leave the run's spaces filled at the end."),
     click.option(

@@ -66,7 +66,8 @@ class RunSettings:
     infrastructure fails. `stop_after`: "ingest", "retrieve" or "answer", the last stage to be run; "": all are.
     `reuse`: what an earlier run did is taken over, and no system is asked. `compared`: what the report compares.
     `prices`: the table, `None` for the shipped one. `budget`: money, in its currency, that models may cost. `cache`:
-    the file of a cache of the models' replies, "" for none. `command` is what the manifest quotes, without secrets.
+    the file of a cache of the models' replies, "" for none. `again`: outcomes ("system_error", "refused") of a run that
+    is there, whose questions are asked again. `command` is what the manifest quotes, without secrets.
     """
 
     data: tuple[DataSource, ...]
@@ -107,4 +108,5 @@ class RunSettings:
     prices: Prices | None = None
     budget: float | None = None
     cache: str = ""
+    again: tuple[str, ...] = ()
     command: tuple[str, ...] = ()

@@ -1,6 +1,6 @@
 """One stage of one unit, question by question: what earlier attempts settled is kept, the rest is done and written."""
 
-from collections.abc import Awaitable, Callable, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Collection, Mapping, Sequence
 from dataclasses import replace
 from typing import TypeAlias, TypeVar
 
@@ -43,13 +43,13 @@ def ask_again(parts: Parts) -> None:
 
     The rows first and the memories last, so that a kill in between leaves nothing that looks done.
     """
-    parts.write(ROWS, map(_unanswered, parts.newest(ROWS)))
-    _unsettle(parts, JUDGE)
-    _unsettle(parts, ANSWER)
-    _unsettle(parts, RETRIEVE)
+    parts.write(ROWS, [unanswered(row, _STORED_ANEW) for row in parts.newest(ROWS)])
+    unsettle(parts, JUDGE, _STORED_ANEW)
+    unsettle(parts, ANSWER, _STORED_ANEW)
+    unsettle(parts, RETRIEVE, _STORED_ANEW)
 
 
-def _unanswered(row: Row) -> Row:
+def unanswered(row: Row, why: Blame) -> Row:
     """The question alone."""
     return Row(
         system=row.system,
@@ -66,20 +66,31 @@ def _unanswered(row: Row) -> Row:
         question_date=row.question_date,
         evidence_sessions=row.evidence_sessions,
         evidence_turns=row.evidence_turns,
-        outcome=_STORED_ANEW.outcome,
-        reason=_STORED_ANEW.reason,
-        detail=_STORED_ANEW.detail,
+        outcome=why.outcome,
+        reason=why.reason,
+        detail=why.detail,
     )
 
 
-def _unsettle(parts: Parts, kind: Kind[RecordT]) -> None:
-    records = (record for _, record in sorted(known(parts, kind).items()))
-    parts.write(kind, [_anew(record) for record in records])
+def unsettle(parts: Parts, kind: Kind[RecordT], why: Blame, outcomes: Collection[str] | None = None) -> bool:
+    """Unsettles what a stage has settled, or what of it failed in one of these ways; whether there is any.
+
+    A record that was unsettled for the same reason before is left.
+    """
+    settled_now = known(parts, kind)
+    before = {record.key for record in parts.read(kind) if record.blame == why}
+    chosen = [
+        record
+        for key, record in sorted(settled_now.items())
+        if outcomes is None or (key not in before and record.blame is not None and record.blame.outcome in outcomes)
+    ]
+    parts.write(kind, [_anew(record, why) for record in chosen])
+    return bool(chosen)
 
 
-def _anew(record: RecordT) -> RecordT:
+def _anew(record: RecordT, why: Blame) -> RecordT:
     """The record as that of a question to be asked again; its own has told already what it took and cost."""
-    anew = replace(record, blame=_STORED_ANEW, timings=())
+    anew = replace(record, blame=why, timings=())
     return anew if isinstance(anew, Retrieval) else replace(anew, usage=())
 
 

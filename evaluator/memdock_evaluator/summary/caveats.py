@@ -22,6 +22,7 @@ def caveats(systems: Systems, manifest: Manifest) -> list[Caveat]:
     sentences = [
         *_answers(manifest),
         *_unfinished(manifest),
+        *_asked_again(manifest),
         *_coverage(systems),
         *_intervals(systems),
         *_slices(systems),
@@ -68,6 +69,22 @@ def _unfinished(manifest: Manifest) -> Sentences:
                     expected=coverage.expected,
                 ),
             )
+
+
+def _asked_again(manifest: Manifest) -> Sentences:
+    for demand in manifest.again:
+        yield (
+            "coverage",
+            said(
+                "Questions that were asked again on demand, because of their outcome ({outcomes}): {asked}; with "
+                "another outcome or verdict now: {changed}; right now and not before: {right}. Compare this run "
+                "only with runs that were given as many chances.",
+                asked=demand.asked,
+                outcomes=demand.outcomes,
+                changed=demand.changed,
+                right=demand.right,
+            ),
+        )
 
 
 def _coverage(systems: Systems) -> Sentences:
