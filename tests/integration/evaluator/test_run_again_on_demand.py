@@ -26,7 +26,9 @@ def invoke(*words: object) -> Result:
 
 
 def model(server: ModelServer, purpose: str) -> ModelSettings:
-    return ModelSettings(endpoint=ModelEndpoint(purpose=purpose, url=server.url, model="m", tries=1), verdict_tries=1)
+    return ModelSettings(
+        endpoint=ModelEndpoint(purpose=purpose, url=server.url, model="m", tries=1, concurrency=1), verdict_tries=1
+    )
 
 
 def manifest(out: Path) -> Manifest:
@@ -82,7 +84,7 @@ async def test_refusals_of_answerer_and_judge_are_asked_again_alone(tmp_path: Pa
         serve_models(ModelServer(chat=lambda _: '{"verdict": 2}')) as verdicts,
     ):
         models = {"answerer": model(answers, "answer"), "judge": model(verdicts, "judge")}
-        run = settings(data, out, baselines=("oracle",), parallel_questions=1, concurrency=1, **models)
+        run = settings(data, out, baselines=("oracle",), concurrency=1, **models)
         answers.faults, verdicts.faults = [declined()], [declined()]
         end, _ = await ran(run)
         assert end.complete
@@ -100,9 +102,7 @@ async def test_refusals_of_answerer_and_judge_are_asked_again_alone(tmp_path: Pa
 async def test_a_demand_that_was_interrupted_goes_on_and_asks_nothing_twice(tmp_path: Path) -> None:
     data, out = write_data(tmp_path / "d.jsonl"), tmp_path / "run"
     async with serve_models(ModelServer(chat=lambda _: "Bublik")) as server:
-        run = settings(
-            data, out, baselines=("oracle",), parallel_questions=1, concurrency=1, answerer=model(server, "answer")
-        )
+        run = settings(data, out, baselines=("oracle",), concurrency=1, answerer=model(server, "answer"))
         server.faults = [declined() for _ in range(8)]
         await ran(run)
         again = replace(run, again=("refused",))
