@@ -4,6 +4,7 @@ from collections.abc import Mapping, Sequence
 
 from jinja2 import Environment, PackageLoader, StrictUndefined, select_autoescape
 
+from memdock_evaluator.leaks.rows import Moment
 from memdock_evaluator.report.drawings import FAILURES, failure_bars, forests, recall_curves
 from memdock_evaluator.report.explorer import RESULTS, explorer, packed
 from memdock_evaluator.report.language import PageWords
@@ -12,7 +13,7 @@ from memdock_evaluator.report.tables import cutoffs, result_bars, slice_table, s
 from memdock_evaluator.results.manifest import Manifest
 from memdock_evaluator.results.rows import Row
 from memdock_evaluator.suites.attached import Attached
-from memdock_evaluator.summary.caveats import FEW_QUESTIONS
+from memdock_evaluator.summary.caveats import FEW_QUESTIONS, TITLES
 from memdock_evaluator.summary.comparisons import Comparisons
 from memdock_evaluator.summary.costs import PURPOSES
 from memdock_evaluator.summary.heat import heat_maps
@@ -59,6 +60,7 @@ def render(
         results=RESULTS,
         stages=stages(summary),
         few=FEW_QUESTIONS,
+        caveat_titles=TITLES,
         bars=result_bars(summary, rows),
         comparisons=comparisons,
         forests=forests(comparisons, words),
@@ -67,6 +69,7 @@ def render(
         recall_curves=recall_curves(summary),
         scatters=scatters(summary),
         suites=suites,
+        moment_order=[moment.value for moment in Moment],
         purposes=PURPOSES,
         heats=heat_maps(summary, comparisons.families),
         published=published(manifest),

@@ -7,12 +7,16 @@ same bytes. Numbers are rounded to six digits when a row is made.
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass, field
 from enum import StrEnum
-from typing import TypeVar
+from sys import intern
+from typing import Annotated, TypeAlias, TypeVar
 
 import orjson
-from pydantic import TypeAdapter, ValidationError
+from pydantic import AfterValidator, TypeAdapter, ValidationError
 
 RowT = TypeVar("RowT", "Row", "Timing")
+
+Text: TypeAlias = Annotated[str, AfterValidator(intern)]
+"""A text that stands in many rows of a run, and once in memory when they are read."""
 
 
 class Outcome(StrEnum):
@@ -62,7 +66,7 @@ class RetrievedMemory:
 
     rank: int
     kind: str
-    text: str
+    text: Text
     score: float | None
     time: str | None
     sources: tuple[MemorySource, ...] = ()
@@ -110,8 +114,8 @@ class Row:
     judging: int = 0
     axes: Mapping[str, str] = field(default_factory=dict)
     abstention: bool
-    question: str
-    references: tuple[str, ...]
+    question: Text
+    references: tuple[Text, ...]
     question_date: str | None
     evidence_sessions: tuple[str, ...]
     evidence_turns: tuple[str, ...]

@@ -31,6 +31,9 @@ class Store(Protocol):
     def read(self, name: str) -> bytes | None:
         """A file's bytes; `None` where there is none."""
 
+    def lines(self, name: str) -> Iterator[bytes] | None:
+        """A file's lines with their ends, so that a long file need not be in memory; `None` where there is none."""
+
     def names(self, folder: str) -> list[str]:
         """The names of the files right inside `folder`, in any order."""
 
@@ -56,6 +59,14 @@ class Disk:
             return _on_disk(self.path.joinpath(name).read_bytes)
         except FileNotFoundError:
             return None
+
+    def lines(self, name: str) -> Iterator[bytes] | None:
+        """See `Store`."""
+        try:
+            file = _on_disk(lambda: self.path.joinpath(name).open("rb"))
+        except FileNotFoundError:
+            return None
+        return _lines(file)
 
     def names(self, folder: str) -> list[str]:
         """See `Store`."""
@@ -119,6 +130,11 @@ class Elsewhere:
             self._fetch(folder)
             kept = self._scratch.get(name)
         return kept
+
+    def lines(self, name: str) -> Iterator[bytes] | None:
+        """See `Store`; the file has been read as a whole."""
+        content = self.read(name)
+        return None if content is None else iter(content.splitlines(keepends=True))
 
     def names(self, folder: str) -> list[str]:
         """See `Store`."""
@@ -222,6 +238,11 @@ class Elsewhere:
             raise
         except Exception as error:
             raise StoreError(_in_words(error), _remedy(error)) from error
+
+
+def _lines(file: IO[bytes]) -> Iterator[bytes]:
+    with file:
+        yield from iter(lambda: _on_disk(file.readline), b"")
 
 
 def _on_disk(work: Callable[[], ResultT]) -> ResultT:

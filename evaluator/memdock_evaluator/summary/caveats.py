@@ -1,18 +1,36 @@
 """What a reader of the figures must know, in sentences."""
 
-from collections.abc import Iterator
+from collections import defaultdict
+from collections.abc import Iterator, Mapping, Sequence
 
 from memdock_evaluator.results.manifest import Manifest
+from memdock_evaluator.results.records import ANSWER
 from memdock_evaluator.summary.axes import VALUES, slice_name
 from memdock_evaluator.summary.ranking import RANKING_COVERAGE, Systems, each, languages_of, offline
 from memdock_evaluator.summary.shape import Caveat, LanguageSummary
 from memdock_evaluator.words.sentence import said, said_n
 
-ABOUT = ("answers", "coverage", "intervals", "slices", "retrieval", "data", "ingest")
-"""The parts of a report that a caveat can stand beside."""
+TITLES: Mapping[str, str] = {
+    "answers": said("Answers and verdicts"),
+    "coverage": said("Coverage"),
+    "intervals": said("Intervals"),
+    "tracks": said("Comparability"),
+    "slices": said("Slices"),
+    "retrieval": said("Retrieval"),
+    "data": said("Data"),
+    "ingest": said("Storing"),
+}
+"""What a caveat can be about, in the order in which they are told, and its heading."""
+
+ABOUT = tuple(TITLES)
 
 FEW_DIALOGUES = 20
 FEW_QUESTIONS = 10
+CONTEXT_RATIO = 2
+"""Times the smallest context of a memory system that the largest may be before it must be told."""
+
+_MOST_NAMED = 4
+"""Systems that a sentence names; the tables have all of them."""
 
 Sentences = Iterator[tuple[str, str]]
 
@@ -21,10 +39,12 @@ def caveats(systems: Systems, manifest: Manifest) -> list[Caveat]:
     """All that apply, in the order of `ABOUT`."""
     sentences = [
         *_answers(manifest),
+        *_taken_over(manifest),
         *_unfinished(manifest),
         *_asked_again(manifest),
         *_coverage(systems),
         *_intervals(systems),
+        *_tracks(systems, manifest),
         *_slices(systems),
         *_retrieval(systems),
         *_data(manifest),
@@ -51,6 +71,73 @@ def _answers(manifest: Manifest) -> Sentences:
                 "The judge ({kind}) is a fixed rule and no language model: its verdicts must not be compared with "
                 "those of a model or of the paper.",
                 kind=judge.kind,
+            ),
+        )
+
+
+def _taken_over(manifest: Manifest) -> Sentences:
+    reused = manifest.plan.reused
+    if reused is None:
+        return
+    if reused.only_unscored:
+        yield (
+            "answers",
+            said(
+                "Memories, answers and verdicts are those of the run {run}; only what it had left without a verdict "
+                "was judged again.",
+                run=reused.run_id,
+            ),
+        )
+    elif reused.through == ANSWER.name:
+        yield "answers", said("Memories and answers are those of the run {run}, judged again.", run=reused.run_id)
+    else:
+        yield "answers", said("Memories are those of the run {run}, answered and judged again.", run=reused.run_id)
+
+
+def _tracks(systems: Systems, manifest: Manifest) -> Sentences:
+    """Whether the memory systems were alike but for their memory, as far as the manifest and the rows tell."""
+    models: defaultdict[str, dict[str, set[str]]] = defaultdict(dict)
+    for system in manifest.plan.systems:
+        for model in system.models if not system.baseline else ():
+            models[model.purpose].setdefault(system.name, set()).add(model.name)
+    differing = [
+        said("{purpose}: {models}", purpose=purpose, models=sorted(set.union(*found.values())))
+        for purpose, found in sorted(models.items())
+        if len({frozenset(names) for names in found.values()}) > 1
+    ]
+    if differing:
+        yield (
+            "tracks",
+            said(
+                "The memory systems do not share their models ({purposes}): what differs between them is due to these, "
+                "too.",
+                purposes=differing,
+            ),
+        )
+    for language in languages_of(systems):
+        sizes = [
+            found["tokens"]["context_mean"]
+            for name, its, found in each(systems)
+            if its == language and not systems[name]["baseline"]
+        ]
+        if sizes and max(sizes) > CONTEXT_RATIO * max(1.0, min(sizes)):
+            yield (
+                "tracks",
+                said(
+                    "{language}: the memory systems give the answer model from {least} to {most} tokens of context a "
+                    "question: accuracy is to be read beside it.",
+                    language=language,
+                    least=round(min(sizes)),
+                    most=round(max(sizes)),
+                ),
+            )
+    if manifest.plan.differs:
+        yield (
+            "tracks",
+            said(
+                "Not as in the profile {profile}: {fields}.",
+                profile=manifest.plan.profile,
+                fields=[each.field for each in manifest.plan.differs],
             ),
         )
 
@@ -88,47 +175,61 @@ def _asked_again(manifest: Manifest) -> Sentences:
 
 
 def _coverage(systems: Systems) -> Sentences:
-    for name, language, found in each(systems):
-        missing = found["n_questions"] - found["n_scored"]
-        if missing:
-            bounds = found["judge_accuracy_bounds"]
-            yield (
-                "coverage",
-                said(
-                    "{name} ({language}): {missing} of {questions} questions have no score ({reasons}); were all of "
-                    "them wrong or all right, accuracy would be {low:.1%} or {high:.1%}.",
-                    name=name,
-                    language=language,
-                    missing=missing,
-                    questions=found["n_questions"],
-                    reasons=_reasons(found),
-                    low=bounds["low"],
-                    high=bounds["high"],
-                ),
-            )
-        if errors := found["outcomes"]["system_error"]:
-            yield (
-                "coverage",
-                said_n(
-                    "{name} ({language}): {n} error of the system's own, counted as wrong.",
-                    "{name} ({language}): {n} errors of the system's own, counted as wrong.",
-                    errors,
-                    name=name,
-                    language=language,
-                ),
-            )
-        if found["coverage"] < RANKING_COVERAGE and not systems[name]["baseline"]:
-            yield (
-                "coverage",
-                said(
-                    "{name} ({language}) has scores for {coverage:.1%} of its questions; below {needed:.0%} the "
-                    "systems of a language are not put in order.",
-                    name=name,
-                    language=language,
-                    coverage=found["coverage"],
-                    needed=RANKING_COVERAGE,
-                ),
-            )
+    unscored = [
+        said(
+            "{system} {missing} of {questions} ({reasons}), accuracy {low:.1%} to {high:.1%}",
+            system=f"{name} ({language})",
+            missing=found["n_questions"] - found["n_scored"],
+            questions=found["n_questions"],
+            reasons=_reasons(found),
+            low=found["judge_accuracy_bounds"]["low"],
+            high=found["judge_accuracy_bounds"]["high"],
+        )
+        for name, language, found in _by_coverage(systems)
+        if found["n_scored"] < found["n_questions"]
+    ]
+    if unscored:
+        yield (
+            "coverage",
+            said(
+                "Questions without a score, and where accuracy would be were all of them wrong or all right: "
+                "{systems}.",
+                systems=_named(unscored),
+            ),
+        )
+    errors = [
+        said("{system} {n}", system=f"{name} ({language})", n=found["outcomes"]["system_error"])
+        for name, language, found in each(systems)
+        if found["outcomes"]["system_error"]
+    ]
+    if errors:
+        yield "coverage", said("Errors of the systems' own, counted as wrong: {systems}.", systems=_named(errors))
+    poor = [
+        said("{system} {coverage:.1%}", system=f"{name} ({language})", coverage=found["coverage"])
+        for name, language, found in _by_coverage(systems)
+        if found["coverage"] < RANKING_COVERAGE and not systems[name]["baseline"]
+    ]
+    if poor:
+        yield (
+            "coverage",
+            said(
+                "Scores for fewer than {needed:.0%} of the questions: {systems}; the systems of such a language are "
+                "not put in order.",
+                needed=RANKING_COVERAGE,
+                systems=_named(poor),
+            ),
+        )
+
+
+def _by_coverage(systems: Systems) -> list[tuple[str, str, LanguageSummary]]:
+    """Those first that miss the most."""
+    return sorted(each(systems), key=lambda found: found[2]["coverage"])
+
+
+def _named(items: Sequence[str]) -> list[str]:
+    """The first of them, and how many more there are."""
+    more = len(items) - _MOST_NAMED
+    return list(items) if more <= 0 else [*items[:_MOST_NAMED], said_n("{n} more", "{n} more", more)]
 
 
 def _reasons(found: LanguageSummary) -> list[str]:
@@ -141,14 +242,16 @@ def _reasons(found: LanguageSummary) -> list[str]:
 
 
 def _intervals(systems: Systems) -> Sentences:
+    of_size: defaultdict[int, list[str]] = defaultdict(list)
     for language in languages_of(systems):
-        dialogues = max(found["n_dialogues"] for _, its, found in each(systems) if its == language)
+        of_size[max(found["n_dialogues"] for _, its, found in each(systems) if its == language)].append(language)
+    for dialogues, languages in of_size.items():
         if dialogues == 1:
             yield (
                 "intervals",
                 said(
                     "{language}: one dialogue says nothing of others, so no accuracy has an interval.",
-                    language=language,
+                    language=languages,
                 ),
             )
         elif dialogues < FEW_DIALOGUES:
@@ -160,7 +263,7 @@ def _intervals(systems: Systems) -> Sentences:
                     "{language}: {n} dialogues only. Intervals use Student's t on {freedom} degrees of freedom; they "
                     "are wide and, with so few clusters, approximate.",
                     dialogues,
-                    language=language,
+                    language=languages,
                     freedom=dialogues - 1,
                 ),
             )
@@ -181,36 +284,41 @@ def _intervals(systems: Systems) -> Sentences:
 
 
 def _slices(systems: Systems) -> Sentences:
+    missing: defaultdict[tuple[str, ...], list[str]] = defaultdict(list)
+    small: defaultdict[tuple[int, int], list[str]] = defaultdict(list)
     for language in languages_of(systems):
         slices = [found["slices"] for _, its, found in each(systems) if its == language]
         if not any("semantic" in axes for axes in slices):
             continue
-        missing = [
+        lacking = (
             slice_name(axis, value)
             for axis, values in VALUES.items()
             for value in values
             if not any(value in axes.get(axis, {}) for axes in slices)
-        ]
-        if missing:
+        )
+        missing[tuple(dict.fromkeys(lacking))].append(language)
+        sizes = {(a, v): f["n_questions"] for axes in slices for a, values in axes.items() for v, f in values.items()}
+        small[sum(size < FEW_QUESTIONS for size in sizes.values()), len(sizes)].append(language)
+    for names, languages in missing.items():
+        if names:
             yield (
                 "slices",
                 said(
                     "{language}: no question of {slices}; overall figures leave these out.",
-                    language=language,
-                    slices=list(dict.fromkeys(missing)),
+                    language=languages,
+                    slices=names,
                 ),
             )
-        sizes = {(a, v): f["n_questions"] for axes in slices for a, values in axes.items() for v, f in values.items()}
-        few = sum(size < FEW_QUESTIONS for size in sizes.values())
+    for (few, of_all), languages in small.items():
         if few:
             yield (
                 "slices",
                 said(
                     "{language}: {few} of {all} slices have fewer than {least} questions; one question moves such a "
                     "figure by {step:.0%} or more.",
-                    language=language,
+                    language=languages,
                     few=few,
-                    all=len(sizes),
+                    all=of_all,
                     least=FEW_QUESTIONS,
                     step=1 / FEW_QUESTIONS,
                 ),
@@ -264,6 +372,13 @@ def _data(manifest: Manifest) -> Sentences:
 
 
 def _ingest(systems: Systems, manifest: Manifest) -> Sentences:
+    again = [
+        said("{system} {n}", system=name, n=totals.ingest.retried)
+        for name, totals in sorted(manifest.totals.items())
+        if totals.ingest.retried
+    ]
+    if again:
+        yield "ingest", said("Turns that had failed and were sent again: {systems}.", systems=_named(again))
     for name, totals in sorted(manifest.totals.items()):
         ingest = totals.ingest
         if ingest.failed:

@@ -95,7 +95,10 @@ def _audit(folder: Folder) -> "Audit | None":
 
 def _lines(folder: Folder, name: str, read: Callable[[bytes], Found]) -> tuple[Found, ...]:
     found = []
-    for number, line in enumerate(_content(folder, name).splitlines(), start=1):
+    lines = folder.lines(name)
+    if lines is None:
+        raise RunFilesError(f"{folder.address}/{name} is not there: {_REMEDY}")
+    for number, line in enumerate(lines, start=1):
         try:
             found.append(read(line))
         except RowError as error:

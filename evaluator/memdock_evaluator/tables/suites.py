@@ -3,6 +3,7 @@
 from collections.abc import Iterator
 
 from memdock_evaluator.forgetting.summary import ModeSummary, in_order
+from memdock_evaluator.leaks.rows import Moment
 from memdock_evaluator.suites.attached import Attached
 from memdock_evaluator.suites.shares import Share
 from memdock_evaluator.tables.shape import Cell, Table, percent
@@ -88,10 +89,11 @@ def leaks_table(suites: Attached) -> Table:
 def _leaks(suites: Attached) -> Iterator[tuple[Cell, ...]]:
     for result in suites.leaks:
         for name, moments in result.summary["systems"].items():
-            for moment, each in moments.items() if name in result.differs else ():
+            for moment in [moment for moment in Moment if moment in moments] if name in result.differs else ():
+                each = moments[moment]
                 leaks = each["leaks"]
                 yield (
-                    *(name, moment, each["n_trials"], each["n_void"], each["n_unmeasured"], *_counts(leaks)),
+                    *(name, moment.value, each["n_trials"], each["n_void"], each["n_unmeasured"], *_counts(leaks)),
                     *(percent(leaks["bound"]), leaks["clusters_with_events"], leaks["clusters"]),
                     *(percent(leaks["cluster_bound"]), each["taken"], ", ".join(result.differs[name])),
                 )

@@ -5,7 +5,16 @@ from dataclasses import replace
 
 import pytest
 
-from memdock_evaluator.results.manifest import Coverage, DataFacts, IngestCounts, Manifest, ModelFacts, SystemTotals
+from memdock.types import Model
+from memdock_evaluator.results.manifest import (
+    Coverage,
+    DataFacts,
+    IngestCounts,
+    Manifest,
+    ModelFacts,
+    Reused,
+    SystemTotals,
+)
 from memdock_evaluator.results.rows import Outcome, Row
 from memdock_evaluator.summary import summarise
 from memdock_evaluator.summary.caveats import ABOUT
@@ -49,7 +58,10 @@ def test_below_the_coverage_threshold_nothing_is_ranked(lost: int, ranked: bool)
     summary = summarise(rows, [], a_manifest())
     assert summary["ranked"] == {"en": ranked}
     assert any("not put in order" in caveat["text"] for caveat in summary["caveats"]) != ranked
-    assert any(f"{lost} of 40 questions have no score" in caveat["text"] for caveat in summary["caveats"])
+    assert any(
+        f"rag-dense (en) {lost} of 40 (infrastructure errors {lost}), accuracy" in caveat["text"]
+        for caveat in summary["caveats"]
+    )
 
 
 def test_a_baseline_never_stops_the_ranking_nor_leads_it() -> None:
@@ -107,6 +119,49 @@ def test_what_the_data_and_the_ingest_had_to_say() -> None:
         "1 answer of Retrieve still nam",
     ]
     assert found["coverage"] == ["rag-dense: the run is not finished, 40 of 50 questions were asked."]
+
+
+def test_many_systems_are_told_in_one_sentence_those_that_miss_most_first() -> None:
+    lose = {"outcome": Outcome.REFUSED, "correct": None, "f1": None}
+    rows = [
+        replace(row, system=f"system-{n}", **(lose if index < n else {}))  # type: ignore[arg-type]
+        for n in range(1, 8)
+        for index, row in enumerate(ENOUGH)
+    ]
+    (unscored, poor) = sentences(rows)["coverage"]
+    assert unscored.startswith("Questions without a score")
+    assert "system-7 (en) 7 of 40 (refused by a provider 7), accuracy" in unscored
+    assert unscored.endswith(", 3 more.")
+    assert poor.startswith("Scores for fewer than 95% of the questions: system-7 (en) 82.5%, system-6 (en) 85.0%")
+
+
+def test_systems_that_are_not_alike_but_for_their_memory_are_told() -> None:
+    rows = [*ENOUGH, *(replace(row, system="rag-hybrid", context_tokens=2000) for row in ENOUGH)]
+    rows = [replace(row, context_tokens=row.context_tokens or 500) for row in rows]
+    systems = tuple(
+        replace(system, models=(Model(name=f"model of {system.name}", purpose="embedding"),))
+        for system in a_manifest().plan.systems[:2]
+    )
+    models, context = sentences(rows, a_manifest(systems=systems))["tracks"]
+    assert "(embedding: model of rag-dense, model of rag-hybrid)" in models
+    assert context.startswith("en: the memory systems give the answer model from 500 to 2,000 tokens")
+    alike = [replace(row, context_tokens=500) for row in rows]
+    assert "tracks" not in sentences(alike)
+
+
+@pytest.mark.parametrize(
+    ("reused", "said"),
+    [
+        (Reused(run_id="abc", through="retrieve"), "Memories are those of the run abc, answered and judged again."),
+        (Reused(run_id="abc", through="answer"), "Memories and answers are those of the run abc, judged again."),
+        (Reused(run_id="abc", through="answer", only_unscored=True), "only what it had left without a verdict"),
+    ],
+)
+def test_what_was_taken_over_and_asked_again_is_told(reused: Reused, said: str) -> None:
+    assert said in sentences(ENOUGH, a_manifest(reused=reused))["answers"][0]
+    again = SystemTotals(ingest=IngestCounts(turns_read=9, turns_listed=9, retried=3))
+    found = sentences(ENOUGH, replace(a_manifest(), totals={"rag-dense": again}))
+    assert "Turns that had failed and were sent again: rag-dense 3." in found["ingest"]
 
 
 def test_every_caveat_has_a_place() -> None:

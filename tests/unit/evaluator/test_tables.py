@@ -61,7 +61,7 @@ def test_the_failures_add_up_to_the_wrong_answers() -> None:
 
 def test_what_must_be_known_stands_in_the_table() -> None:
     assert any("fewer than 20 dialogues" in note for note in made()["contrasts"].notes)
-    assert any("questions have no score" in note for note in made()["outcomes"].notes)
+    assert any("Questions without a score" in note for note in made()["outcomes"].notes)
 
 
 HOSTILE = Table(
