@@ -177,8 +177,9 @@ def _asked_again(manifest: Manifest) -> Sentences:
 def _coverage(systems: Systems) -> Sentences:
     unscored = [
         said(
-            "{system} {missing} of {questions} ({reasons}), accuracy {low:.1%} to {high:.1%}",
-            system=f"{name} ({language})",
+            "{name} ({language}) {missing} of {questions} ({reasons}), accuracy {low:.1%} to {high:.1%}",
+            name=name,
+            language=language,
             missing=found["n_questions"] - found["n_scored"],
             questions=found["n_questions"],
             reasons=_reasons(found),
@@ -198,14 +199,14 @@ def _coverage(systems: Systems) -> Sentences:
             ),
         )
     errors = [
-        said("{system} {n}", system=f"{name} ({language})", n=found["outcomes"]["system_error"])
+        said("{name} ({language}) {n}", name=name, language=language, n=found["outcomes"]["system_error"])
         for name, language, found in each(systems)
         if found["outcomes"]["system_error"]
     ]
     if errors:
         yield "coverage", said("Errors of the systems' own, counted as wrong: {systems}.", systems=_named(errors))
     poor = [
-        said("{system} {coverage:.1%}", system=f"{name} ({language})", coverage=found["coverage"])
+        said("{name} ({language}) {coverage:.1%}", name=name, language=language, coverage=found["coverage"])
         for name, language, found in _by_coverage(systems)
         if found["coverage"] < RANKING_COVERAGE and not systems[name]["baseline"]
     ]
@@ -373,7 +374,7 @@ def _data(manifest: Manifest) -> Sentences:
 
 def _ingest(systems: Systems, manifest: Manifest) -> Sentences:
     again = [
-        said("{system} {n}", system=name, n=totals.ingest.retried)
+        said("{name} {n}", name=name, n=totals.ingest.retried)
         for name, totals in sorted(manifest.totals.items())
         if totals.ingest.retried
     ]

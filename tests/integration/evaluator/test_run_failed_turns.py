@@ -66,8 +66,9 @@ async def test_the_run_finishes_counts_them_and_marks_the_rows_that_rest_on_them
     assert len(toy.kept) == 2, "the spaces are kept to be filled up"
     caveats = summarise(rows(tmp_path / "run"), [], end.manifest)["caveats"]
     assert [caveat["text"] for caveat in caveats if caveat["about"] == "ingest"] == [
+        "Turns that had failed and were sent again: toy 2.",
         "toy: 2 of 16 turns could not be stored (PROVIDER_PROTOCOL_ERROR 2), in 2 dialogues; they are evidence of "
-        "2 questions, which are scored as they stand."
+        "2 questions, which are scored as they stand.",
     ]
 
 
