@@ -13,10 +13,13 @@ demo: .venv/.run ## set up, evaluate the reference memory on the bundled dialogu
 	$(BIN)/memdock-eval demo
 
 test: .venv/.dev ## set up, run the tests (minutes)
-	$(BIN)/pytest -m "not slow"
+	$(BIN)/pytest -m "not slow and not adapters"
 
 test-slow: .venv/.dev ## the tests that take longer: kills, large files, wheels
-	$(BIN)/pytest -m slow
+	$(BIN)/pytest -m "slow and not adapters"
+
+test-adapters: .venv/.dev ## the adapters with their real frameworks; builds their environments where they are missing
+	$(BIN)/pytest tests/adapters
 
 test-sentence: .venv-sentence/.ready ## the embedder's loading code for FRIDA and Qwen3, in an environment of its own (1.5 GB)
 	HF_HUB_OFFLINE=1 PYTHONPATH=services/embedder .venv-sentence/bin/python -m pytest -o filterwarnings= \
@@ -43,7 +46,7 @@ wheels: .venv/.dev ## build every distribution into dist/
 	for dist in $(DISTS); do $(BIN)/python -m build --no-isolation --wheel --outdir dist $$dist || exit 1; done
 
 clean: ## remove what was made, the environment too; runs of your own stay
-	rm -rf .venv .venv-sentence .memdock dist runs/demo .mypy_cache .ruff_cache .pytest_cache .hypothesis
+	rm -rf .venv .venv-sentence .adapters .memdock dist runs/demo .mypy_cache .ruff_cache .pytest_cache .hypothesis
 
 .venv/bin/python:
 	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info[:2] != (3, 11))' || \
@@ -64,4 +67,4 @@ clean: ## remove what was made, the environment too; runs of your own stay
 	.venv-sentence/bin/pip --disable-pip-version-check --quiet install -r $<
 	@touch $@
 
-.PHONY: help demo test test-slow test-sentence check proto bench wheels clean
+.PHONY: help demo test test-slow test-adapters test-sentence check proto bench wheels clean

@@ -17,12 +17,14 @@ class ModelServer:
 
     A fault is a ready `web.Response`, or "hang" (no answer until the client leaves). `see` gets each request itself.
     More than `allowed` chats at once get 429 and `overload_headers`; `most_at_once` and `overloads` count.
+    The first `skip` requests use up none.
     """
 
     chat: Callable[[dict[str, Any]], str] = lambda body: "ok"
     embed: Callable[[str], list[float]] = lambda text: [float(len(text)), 1.0, 0.0, 0.5]
     latency_s: float = 0.0
     faults: list[web.Response | str] = field(default_factory=list)
+    skip: int = 0
     requests: list[tuple[str, dict[str, Any]]] = field(default_factory=list)
     see: Callable[[web.Request], None] = lambda request: None
     url: str = ""
@@ -33,9 +35,17 @@ class ModelServer:
     overloads: list[float] = field(default_factory=list)
     """The event loop's times at which 429 was answered."""
 
+    def fail_from(self, nth: int, faults: list[web.Response]) -> None:
+        """The nth request from now on, counted from 1, gets the first fault, the next ones the others."""
+        self.skip = nth - 1
+        self.faults[:] = faults
+
     async def _fault(self) -> web.Response | None:
         if self.latency_s:
             await asyncio.sleep(self.latency_s)
+        if self.skip:
+            self.skip -= 1
+            return None
         if not self.faults:
             return None
         fault = self.faults.pop(0)

@@ -32,8 +32,8 @@ class Finished:
 
 
 def command_path(name: str) -> str:
-    """A console command of the environment that runs the tests."""
-    return str(Path(sys.executable).with_name(name))
+    """A console command of the environment that runs the tests; a path stays as it is."""
+    return name if "/" in name else str(Path(sys.executable).with_name(name))
 
 
 def clean_environment(more: Mapping[str, str] | None = None) -> dict[str, str]:

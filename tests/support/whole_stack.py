@@ -6,12 +6,12 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-import psycopg
 import yaml
 
 from memdock.adapter.postgres import EmbeddedPostgres
 from support.model_server import ModelServer
 from support.model_thread import models_in_thread
+from support.postgres_rows import rows_that_hold
 from support.processes import Daemon, free_port, kill_process, run_command
 from support.words import embed_words
 
@@ -64,19 +64,7 @@ class WholeStack:
 
     def rows_that_hold(self, words: Sequence[str]) -> list[str]:
         """Every `schema.table: word` of which a row holds the word, as text or as the bytes of it."""
-        with psycopg.connect(postgres_url(self.folder / "data")) as connection:
-            tables = connection.execute(
-                "SELECT quote_ident(schemaname), quote_ident(tablename) FROM pg_tables"
-                " WHERE schemaname NOT IN ('pg_catalog', 'information_schema')"
-            ).fetchall()
-            assert len(tables) > 8, "the schemas of two systems have more tables"
-            found = []
-            for schema, table in tables:
-                query = f"SELECT string_agg(t::text, chr(10)) FROM {schema}.{table} t"
-                row = connection.execute(query.encode()).fetchone()
-                text = (row[0] if row else "") or ""
-                found += [f"{schema}.{table}: {word}" for word in words if word in text or word.encode().hex() in text]
-            return found
+        return rows_that_hold(postgres_url(self.folder / "data"), words, at_least=8)
 
 
 def postgres_url(data: Path) -> str:

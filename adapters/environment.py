@@ -1,0 +1,74 @@
+"""`python adapters/environment.py NAME`: builds an adapter's environment where it is missing, and prints its folder.
+
+Each framework has an environment of its own, since their pins exclude each other. It is kept in `.adapters/` (or in
+`$MEMDOCK_ENVIRONMENTS`) by a digest of its pins: what is pinned the same is never built twice.
+"""
+
+import argparse
+import fcntl
+import hashlib
+import os
+import shutil
+import subprocess
+import sys
+import venv
+from pathlib import Path
+
+ROOT = Path(__file__).resolve().parent.parent
+READY = ".ready"
+
+
+def pins(name: str) -> list[Path]:
+    """The requirement files of an adapter; raises `SystemExit` where there is no such adapter."""
+    own = ROOT / "adapters" / name / "requirements.txt"
+    if not own.is_file():
+        known = sorted(path.parent.name for path in (ROOT / "adapters").glob("*/requirements.txt"))
+        raise SystemExit(f"there is no adapter {name} with an environment of its own: known are {', '.join(known)}")
+    return [own, ROOT / "requirements" / "build.txt"]
+
+
+def scripts(name: str) -> list[Path]:
+    """What says which commands an environment has."""
+    return [ROOT / "proto" / "pyproject.toml", ROOT / "adapters" / name / "pyproject.toml"]
+
+
+def environment(name: str) -> Path:
+    """The folder of the adapter's environment, built where it is missing. Two that build at once build it once."""
+    files = pins(name)
+    digest = hashlib.sha256(
+        b"".join([sys.version.encode(), str(ROOT).encode(), *(path.read_bytes() for path in files)])
+    )
+    home = Path(os.environ.get("MEMDOCK_ENVIRONMENTS") or ROOT / ".adapters")
+    home.mkdir(parents=True, exist_ok=True)
+    folder = home / f"{name}-{digest.hexdigest()[:12]}"
+    with (home / f"{name}.lock").open("w") as lock:
+        fcntl.flock(lock, fcntl.LOCK_EX)
+        if not (folder / READY).exists():
+            shutil.rmtree(folder, ignore_errors=True)  # what a killed build has left
+            _build(folder, name, files)
+            (folder / READY).touch()
+    return folder
+
+
+def _build(folder: Path, name: str, files: list[Path]) -> None:
+    print(f"building the environment of {name} ...", file=sys.stderr, flush=True)
+    venv.create(folder, with_pip=True)
+    pip = [str(folder / "bin/python"), "-m", "pip", "--disable-pip-version-check", "--quiet", "install"]
+    pinned = [word for path in files for word in ("-r", str(path))]
+    subprocess.run([*pip, "--require-hashes", *pinned], check=True, stdout=sys.stderr)  # noqa: S603 - pip
+    own = [word for path in (ROOT / "proto", ROOT / "adapters" / name) for word in ("-e", str(path))]
+    subprocess.run([*pip, "--no-deps", "--no-build-isolation", *own], check=True, stdout=sys.stderr)  # noqa: S603
+
+
+def main() -> None:
+    """The command."""
+    parser = argparse.ArgumentParser(description="Build the environment of an adapter, and print its folder.")
+    parser.add_argument("name", help="the adapter's folder in adapters/")
+    try:
+        print(environment(parser.parse_args().name))
+    except subprocess.CalledProcessError as error:
+        raise SystemExit(f"the environment could not be built (pip ended with {error.returncode})") from None
+
+
+if __name__ == "__main__":
+    main()

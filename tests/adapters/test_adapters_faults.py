@@ -1,0 +1,55 @@
+"""A model server that fails on the n-th call: the turn is FAILED, or stored after all, and never silently missing."""
+
+from collections.abc import Callable
+
+import pytest
+from aiohttp import web
+
+from memdock.types import TurnState
+from support.adapters import RunningAdapter, space, turn
+
+
+def _completion(content: str, finish: str = "stop") -> web.Response:
+    choice = {"index": 0, "message": {"role": "assistant", "content": content}, "finish_reason": finish}
+    usage = {"prompt_tokens": 1, "completion_tokens": 1, "total_tokens": 2}
+    reply = {"id": "c", "object": "chat.completion", "created": 0, "model": "m", "choices": [choice], "usage": usage}
+    return web.json_response(reply)
+
+
+FAULTS: dict[str, Callable[[], web.Response]] = {
+    "500": lambda: web.Response(status=500),
+    "429": lambda: web.Response(status=429),
+    "malformed": lambda: web.Response(body=b'{"choices": [', content_type="application/json"),
+    "malformed content": lambda: _completion('{"memory": ['),
+    "empty": lambda: _completion(""),
+    "cut": lambda: _completion('{"memory": [{"id": "0", "te', "length"),
+}
+"""What comes in place of an answer; a framework asks for embeddings by the same wire, and gets the same."""
+
+
+@pytest.mark.parametrize("lasting", [False, True], ids=["once", "lasting"])
+@pytest.mark.parametrize("fault", FAULTS)
+@pytest.mark.parametrize("nth", [1, 2, 3])
+def test_the_nth_call_fails(served: RunningAdapter, nth: int, fault: str, lasting: bool) -> None:
+    models, adapter, name = served.models, served.adapter, space()
+    with served.client() as client:
+        good = models.chat, models.embed
+        faults = [FAULTS[fault]() for _ in range(40 if lasting else 1)]
+        models.fail_from(nth, faults)
+        try:
+            client.add_turns(name, [turn("t1", "persimmon is the name of my cat")])
+            assert client.flush(name, timeout_s=240).done
+        finally:
+            models.chat, models.embed = good
+            models.faults.clear()
+            models.skip = 0
+        (record,) = client.list_turns(name)
+        if record.state is TurnState.FAILED:
+            assert record.error is not None
+            assert record.error.reason.startswith("PROVIDER_"), f"{adapter}: {record.error}"
+            client.add_turns(name, [turn("t1", "persimmon is the name of my cat")])
+            assert client.flush(name, timeout_s=240).done
+            (record,) = client.list_turns(name)
+        assert record.state is TurnState.SEARCHABLE
+        found = [each for each in client.retrieve(name, "persimmon", top_k=20).memories if "persimmon" in each.text]
+        assert len(found) == 1, "stored once, whatever failed on the way"

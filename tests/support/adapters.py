@@ -1,0 +1,155 @@
+"""Adapters around real frameworks, as processes in environments of their own, before a scripted model server."""
+
+import json
+import re
+import subprocess
+import sys
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from functools import cache
+from pathlib import Path
+from typing import Any
+from uuid import uuid4
+
+from memdock import Client, Turn, connect
+from memdock.adapter.postgres import EmbeddedPostgres
+from memdock.types import Feature, Support
+from support.model_server import ModelServer
+from support.postgres_rows import rows_that_hold
+from support.processes import Daemon, clean_environment, free_port
+from support.words import DIMENSION, embed_words
+
+ROOT = Path(__file__).parents[2]
+SAID = datetime(2019, 5, 4, 10, 30, tzinfo=UTC)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Adapter:
+    """An adapter and what its framework's prompts are answered with.
+
+    `chat` maps a request's body to the reply: every line that was said becomes a memory, those with the words
+    "small talk" none. `flags` come on top of those that all adapters share. `chat_calls`: how many chat requests a
+    turn of a user's costs. `tells_time`: whether prompts hold the time of a turn.
+    """
+
+    name: str
+    chat: Callable[[dict[str, Any]], str]
+    chat_calls: int
+    tells_time: bool = True
+    flags: Sequence[str] = ()
+
+    def __str__(self) -> str:
+        return self.name
+
+
+def mem0_chat(body: dict[str, Any]) -> str:
+    """mem0 2.x: facts from the new messages."""
+    prompt = body["messages"][-1]["content"]
+    said = re.search(r"## New Messages\n(.*?)\n## ", prompt, re.DOTALL)
+    assert said is not None, "mem0's prompt has changed"
+    lines = [line.partition(": ")[2] for line in said[1].splitlines() if ": " in line]
+    kept = [line for line in lines if "small talk" not in line]
+    return json.dumps({"memory": [{"id": str(place), "text": line} for place, line in enumerate(kept)]})
+
+
+MEM0 = Adapter(name="mem0", chat=mem0_chat, chat_calls=1)
+ADAPTERS = (MEM0,)
+
+
+@cache
+def environment(name: str) -> Path:
+    """The `bin` folder of the adapter's environment, built where it is missing."""
+    done = subprocess.run(
+        [sys.executable, ROOT / "adapters/environment.py", name],
+        env=clean_environment(),
+        stdout=subprocess.PIPE,
+        text=True,
+        check=False,
+    )
+    assert done.returncode == 0, f"the environment of {name} could not be built; the output above says why"
+    return Path(done.stdout.strip()) / "bin"
+
+
+@dataclass(slots=True, kw_only=True)
+class RunningAdapter:
+    """A served adapter. `folder` is its data folder."""
+
+    adapter: Adapter
+    process: Daemon
+    folder: Path
+    models: ModelServer
+
+    def client(self, timeout_s: float = 60.0) -> Client:
+        """A client of its gRPC face."""
+        return connect(f"grpc://127.0.0.1:{self.process.ports()['grpc']}", timeout_s=timeout_s)
+
+    def places_of(self, words: Sequence[str]) -> list[str]:
+        """Every "place: word": files of the data folder and of its log, and tables of an embedded PostgreSQL.
+
+        PostgreSQL's own files are looked at by its tables: a deleted row stays on its page until that is used again.
+        """
+        found = []
+        files = [path for path in self.folder.rglob("*") if path.is_file() and "postgres" not in path.parts]
+        for path in [*files, self.process.log_file]:
+            content = path.read_bytes()
+            found += [f"{path.name}: {word}" for word in words if word.encode() in content]
+        return found + (
+            rows_that_hold(EmbeddedPostgres(self.folder).url, words) if (self.folder / "postgres").exists() else []
+        )
+
+    def seen(self, kind: str) -> int:
+        """How many requests of a kind the model server got."""
+        return sum(each == kind for each, _ in self.models.requests)
+
+
+def turn(turn_id: str, text: str, session: str = "s1", time: datetime | None = SAID) -> Turn:
+    """A user's turn."""
+    return Turn(turn_id=turn_id, session_id=session, role="user", text=text, time=time)
+
+
+def fill(client: Client, name: str, *turns: Turn) -> None:
+    """Stores turns, all of them."""
+    client.add_turns(name, list(turns))
+    flushed = client.flush(name, timeout_s=120)
+    assert flushed.done
+    assert not flushed.failed, flushed.failed
+
+
+def declares(client: Client, feature: Feature) -> bool:
+    """Whether the system says that it can."""
+    return client.describe().features.get(feature, Support.UNSUPPORTED) is not Support.UNSUPPORTED
+
+
+def space() -> str:
+    """A space of a test's own."""
+    return f"space-{uuid4().hex}"
+
+
+@contextmanager
+def running(
+    adapter: Adapter, folder: Path, models: ModelServer, *, url: str = "", flags: Mapping[str, str] | None = None
+) -> Iterator[RunningAdapter]:
+    """Starts the adapter on free ports. `url`: where it reaches models, else those of `models` themselves."""
+    models.chat, models.embed = adapter.chat, embed_words
+    data, at = folder / "data", url or models.url
+    given = {
+        "--data": str(data),
+        "--chat-url": at,
+        "--chat-model": "m",
+        "--embedder-url": at,
+        "--embedder-model": "e",
+        "--embedder-dimension": str(DIMENSION),
+        "--grpc": f"127.0.0.1:{free_port()}",
+        "--http": f"127.0.0.1:{free_port()}",
+        **(flags or {}),
+    }
+    words = ["serve", *adapter.flags, *(word for pair in given.items() for word in pair)]
+    command = str(environment(adapter.name) / f"memdock-{adapter.name}")
+    process = Daemon(adapter.name, command, words, folder)
+    process.start()
+    try:
+        yield RunningAdapter(adapter=adapter, process=process, folder=data, models=models)
+    finally:
+        process.stop()
