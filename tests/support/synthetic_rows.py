@@ -79,6 +79,18 @@ def a_row(**changes: Any) -> Row:
     return replace(row, **changes)
 
 
+def a_system(system: str, k: int = 10, **changes: Any) -> SystemFacts:
+    """A memory system that is asked for ten memories, and under a name of its own for any other number."""
+    facts = SystemFacts(
+        name=system if k == 10 else f"{system}@{k}",
+        system=system,
+        k=k,
+        ingest_unit="pair",
+        config_digest=f"digest of {system}",
+    )
+    return replace(facts, **changes)
+
+
 def a_manifest(**plan_changes: Any) -> Manifest:
     """A finished run of a real answerer and judge over two memory systems and two baselines."""
     plan = Plan(
@@ -92,11 +104,9 @@ def a_manifest(**plan_changes: Any) -> Manifest:
             oddities={},
         ),
         systems=(
-            *(SystemFacts(name=name, config_digest=f"digest of {name}") for name in MEMORY_SYSTEMS),
+            *(a_system(name) for name in MEMORY_SYSTEMS),
             *(SystemFacts(name=name, baseline=True) for name in BASELINES),
         ),
-        k=10,
-        ingest_unit="pair",
         repeats=1,
         seed=7,
         reference_time=False,
@@ -198,6 +208,7 @@ def _question(system: str, language: str, dialogue: int, index: int, semantic: s
         f1=found,
         **dict.fromkeys(MEASURES, measured),
         context_tokens=400,
+        memories_given=10 * memory,
         answer_input_tokens=500,
         answer_output_tokens=20,
         judge_input_tokens=300,

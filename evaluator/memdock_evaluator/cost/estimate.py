@@ -16,6 +16,7 @@ from memdock_evaluator.cost.prices import Prices, read_prices
 from memdock_evaluator.dataset import Dialogue, Question
 from memdock_evaluator.results.manifest import Cost, CostLine
 from memdock_evaluator.run.answering import wall_clock
+from memdock_evaluator.run.contestants import named
 from memdock_evaluator.run.requests import groups
 from memdock_evaluator.run.selection import Selection
 from memdock_evaluator.run.settings import RunSettings
@@ -67,12 +68,13 @@ def estimate(settings: RunSettings) -> Estimate:
             continue
         dialogues, questions = dialogues + 1, questions + asked
         requests = sum(1 for _ in groups(dialogue, settings.ingest_unit))
-        memories = settings.k * _memory_tokens(dialogue)
         for system in settings.systems:
             added[system] += requests * ingests
-            retrieved[system] += asked * ingests
-            for question in dialogue.questions:
-                _ask(tally, settings, system, dialogue.language, question, memories, ingests)
+            retrieved[system] += asked * ingests * len(settings.ks)
+            for k in settings.ks:
+                name, memories = named(system, k, settings), _given_tokens(dialogue, k, settings.context_tokens)
+                for question in dialogue.questions:
+                    _ask(tally, settings, name, dialogue.language, question, memories, ingests)
         for name in settings.baselines:
             baseline = BASELINES[name]
             for question in dialogue.questions:
@@ -166,6 +168,11 @@ def _text(given: str, language: str, otherwise: TextFile) -> str:
 def _memory_tokens(dialogue: Dialogue) -> int:
     sizes = [estimated_tokens(turn.text) for turn in dialogue.turns]
     return 2 * sum(sizes) // max(1, len(sizes))
+
+
+def _given_tokens(dialogue: Dialogue, k: int, budget: int | None) -> int:
+    tokens = k * _memory_tokens(dialogue)
+    return tokens if budget is None else min(tokens, budget)
 
 
 def _shown_tokens(dialogue: Dialogue, question: Question, baseline: str) -> int:

@@ -18,7 +18,7 @@ from memdock_evaluator.suites.options import (
 )
 
 
-@options_of_run(*SYSTEM_OPTIONS, *DATA_OPTIONS, "k", "ingest_unit", "keep")
+@options_of_run(*SYSTEM_OPTIONS, *DATA_OPTIONS, "ingest_unit", "keep")
 @click.command("forgetting")
 @click.option(
     "--by",
@@ -26,6 +26,9 @@ from memdock_evaluator.suites.options import (
     multiple=True,
     type=click.Choice([mode.value for mode in Mode]),
     help="What a Forget selects; may be repeated.  [default: all three]",
+)
+@click.option(
+    "--k", type=click.IntRange(min=1), metavar="N", default=10, show_default=True, help="Memories a question."
 )
 @click.option(
     "--targets",

@@ -73,7 +73,7 @@ class Space:
 
         async def ask(question: Question) -> None:
             try:
-                at_k[question.question_id] = await self._retrieve(question, self.settings.k)
+                at_k[question.question_id] = await self._retrieve(question, self.settings.ks[0])
                 if question.question_id in look_deep:
                     at_depth[question.question_id] = await self._retrieve(question, self.system.deep_k)
             except Fault as fault:

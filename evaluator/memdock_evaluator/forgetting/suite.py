@@ -233,7 +233,7 @@ def _summary(suite: Suite, stopped: str) -> Summary:
     return summarise(
         suite.targets,
         suite.neighbours,
-        k=suite.settings.run.k,
+        k=suite.settings.run.ks[0],
         systems={name: system.description for name, system in suite.opened.systems.items()},
         modes=suite.settings.modes,
         stopped=stopped,

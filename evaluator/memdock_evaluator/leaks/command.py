@@ -104,7 +104,7 @@ def leaks(
     """
     try:
         settings = LeakSettings(
-            run=replace(settings_of(context), k=1),  # it asks as deep as each system goes
+            run=replace(settings_of(context), ks=(1,)),  # it asks as deep as each system goes
             languages=tuple(dict.fromkeys(only)) or tuple(LANGUAGES),
             pairs=pairs,
             restart_command=_words(restart_command),

@@ -9,6 +9,7 @@ from memdock_evaluator.baselines import PREFIX
 from memdock_evaluator.statistics.plan import Kind
 from memdock_evaluator.statistics.shape import Difference
 from memdock_evaluator.statistics.slices import OVERALL
+from memdock_evaluator.summary import recall
 from memdock_evaluator.summary.axes import slice_name, title, values_in_order
 from memdock_evaluator.summary.comparisons import Comparisons
 from memdock_evaluator.summary.ranking import display_name, languages_of, systems_in_order
@@ -126,16 +127,15 @@ def recall_curves(summary: Summary) -> list[Curves]:
 
 
 def _curves(summary: Summary, language: str) -> Curves | None:
-    measured = [
-        (name, found["recall_at"]) for name, found in systems_in_order(summary, language) if found["n_retrieval"]
-    ]
-    cutoffs = list(measured[0][1]) if measured else []
+    measured = [(name, found) for name, found in systems_in_order(summary, language) if found["n_retrieval"]]
+    cutoffs = recall.cutoffs(found for _, found in measured)
     if len(cutoffs) < 2:
         return None
     places = {cutoff: round(100 * index / (len(cutoffs) - 1), 2) for index, cutoff in enumerate(cutoffs)}
     curves = []
-    for name, recall_at in measured:
-        values = tuple((cutoff, share) for cutoff in cutoffs if (share := recall_at[cutoff]["sessions"]) is not None)
+    for name, found in measured:
+        shares = ((cutoff, recall.recall(found, cutoff, "sessions")) for cutoff in cutoffs)
+        values = tuple((cutoff, share) for cutoff, share in shares if share is not None)
         curves.append(
             Curve(
                 system=display_name(name),

@@ -18,6 +18,7 @@ from memdock_evaluator.summary.comparisons import Comparisons
 from memdock_evaluator.summary.costs import PURPOSES
 from memdock_evaluator.summary.heat import heat_maps
 from memdock_evaluator.summary.ranking import display_name, languages_of, systems_in_order
+from memdock_evaluator.summary.recall import recall
 from memdock_evaluator.summary.shape import Caveat, Summary
 from memdock_evaluator.tables.published import SOURCE, published
 from memdock_evaluator.words.language import LANGUAGES
@@ -42,7 +43,7 @@ def render(
         trim_blocks=True,
         lstrip_blocks=True,
     )
-    environment.filters.update(words.filters, caveats=_about, display=display_name)
+    environment.filters.update(words.filters, caveats=_about, display=display_name, recall=recall)
     environment.globals |= {"t": words.t, "tn": words.tn}
     environment.tests["inner"] = lambda stage: "/" in stage
     table = slice_table(summary)

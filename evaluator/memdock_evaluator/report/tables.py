@@ -7,9 +7,10 @@ from itertools import groupby
 
 from memdock_evaluator.report.explorer import RESULTS, result
 from memdock_evaluator.results.rows import Row, Stage
+from memdock_evaluator.summary import recall
 from memdock_evaluator.summary.axes import in_order, title, values_in_order
 from memdock_evaluator.summary.caveats import FEW_QUESTIONS
-from memdock_evaluator.summary.ranking import languages_of, systems_in_order
+from memdock_evaluator.summary.ranking import each, languages_of, systems_in_order
 from memdock_evaluator.summary.shape import Figures, Summary
 
 RETRIEVAL_MEASURES = ("mrr", "recall_at_k")
@@ -134,9 +135,8 @@ def result_bars(summary: Summary, rows: Iterable[Row]) -> list[ResultBar]:
 
 
 def cutoffs(summary: Summary) -> list[str]:
-    """The numbers of memories at which recall is told, as keys of `recall_at`; every system of a run has the same."""
-    of_languages = (found for system in summary["systems"].values() for found in system["languages"].values())
-    return list(next(of_languages)["recall_at"])
+    """The numbers of memories at which recall is told, as keys of `recall_at`."""
+    return recall.cutoffs(found for _, _, found in each(summary["systems"]))
 
 
 def stages(summary: Summary) -> list[str]:

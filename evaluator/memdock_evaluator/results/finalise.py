@@ -1,14 +1,14 @@
 """From parts to the files of a run: rows and timings in their order, and the totals of the manifest."""
 
 from collections import Counter
-from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import asdict
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import asdict, replace
 from itertools import groupby
 
 from memdock import usage
 from memdock.types import Component, ModelUsage, Residue
 from memdock_evaluator.results.folder import Folder
-from memdock_evaluator.results.manifest import Coverage, IngestCounts, SystemTotals
+from memdock_evaluator.results.manifest import Coverage, IngestCounts, Plan, SystemTotals
 from memdock_evaluator.results.parts import PARTS, Parts, Unit
 from memdock_evaluator.results.records import ANSWER, CLOSE, INGEST, JUDGE, RETRIEVE, ROWS
 from memdock_evaluator.results.rows import Outcome, Row, Timing
@@ -59,8 +59,18 @@ def _write(folder: Folder, name: str, lines: Iterator[bytes]) -> None:
             file.write(line + b"\n")
 
 
+def with_stores(plan: Plan, rows: Mapping[Unit, int]) -> Counter[Unit]:
+    """`rows`, the number of rows of each unit, and with 0 the units of systems that several contestants share."""
+    stores = plan.stores
+    shared = (replace(unit, system=stores.get(unit.system, unit.system)) for unit in rows)
+    return Counter(dict.fromkeys(shared, 0) | dict(rows))
+
+
 def totals(folder: Folder, expected: Counter[Unit]) -> dict[str, SystemTotals]:
-    """The totals of each system; `expected` are all units with the number of rows that each should have."""
+    """The totals of each contestant, and of each system that several share.
+
+    `expected` are all units with the number of rows that each should have.
+    """
     of_system: dict[str, list[Unit]] = {}
     for unit in sorted(expected):
         of_system.setdefault(unit.system, []).append(unit)

@@ -9,6 +9,7 @@ is: folders from before are read. It goes up where they cannot be read by defaul
 from collections.abc import Iterator, Mapping
 from dataclasses import asdict, dataclass, field
 from datetime import datetime
+from enum import StrEnum
 from typing import Any
 
 import orjson
@@ -68,12 +69,41 @@ class DataFacts:
     oddities: Mapping[str, int]
 
 
+class Track(StrEnum):
+    """Systems of two tracks are never ranked together."""
+
+    CONTROLLED = "controlled"
+    """The same answerer, k, ingest unit and context budget for all, and the same models inside the systems."""
+    VENDOR = "vendor"
+    """Each as its vendor would have it, by the settings that stand beside it."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class VendorSettings:
+    """The file with the settings that a system runs with: its path as given, its text and the text's SHA-256."""
+
+    file: str
+    sha256: str
+    text: str
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SystemFacts:
-    """What Describe told of a system; a baseline has its name alone."""
+    """A contestant: a memory system at one `k` and one context budget, with what Describe told of it.
+
+    `name` is what rows call it: the system's own, or "rag-dense@5" in a run that asks the system for several k.
+    `system`: the memory system's name. `context_tokens`: how much of its memories the answer model is given at most,
+    by `tokens.estimated_tokens`; `None`: all. A baseline has its name alone.
+    """
 
     name: str
     baseline: bool = False
+    system: str = ""
+    k: int = 0
+    context_tokens: int | None = None
+    ingest_unit: str = ""
+    track: Track | None = None
+    vendor_settings: VendorSettings | None = None
     adapter: Software | None = None
     framework: Software | None = None
     models: tuple[Model, ...] = ()
@@ -144,8 +174,7 @@ class Plan:
     evaluator_version: str
     data: DataFacts
     systems: tuple[SystemFacts, ...]
-    k: int
-    ingest_unit: str
+    """By contestant: a memory system that is asked for several k stands there for each."""
     repeats: int
     """Answers of each question, each with a Retrieve of its own."""
     seed: int
@@ -168,6 +197,30 @@ class Plan:
     def rows_of_question(self, *, baseline: bool) -> int:
         """How many rows a question has in a system; nothing is stored for a baseline, so that it has one ingest."""
         return (1 if baseline else self.ingest_repeats) * self.repeats * self.judge_repeats
+
+    @property
+    def ks(self) -> tuple[int, ...]:
+        """The numbers of memories that systems are asked for, ascending."""
+        return tuple(sorted({each.k for each in self.systems if not each.baseline}))
+
+    @property
+    def ingest_units(self) -> tuple[str, ...]:
+        """How systems are filled; one name in a run that is not of vendors' settings."""
+        return tuple(sorted({each.ingest_unit for each in self.systems if not each.baseline}))
+
+    @property
+    def contestants(self) -> Mapping[str, tuple[SystemFacts, ...]]:
+        """Memory system, or baseline by its own name -> its contestants."""
+        found: dict[str, tuple[SystemFacts, ...]] = {}
+        for each in self.systems:
+            name = each.system or each.name
+            found[name] = (*found.get(name, ()), each)
+        return found
+
+    @property
+    def stores(self) -> Mapping[str, str]:
+        """Contestant -> the memory system that is filled for it, or the baseline itself."""
+        return {each.name: each.system or each.name for each in self.systems}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -238,7 +291,11 @@ class Coverage:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SystemTotals:
-    """What the run did with one system. `spaces_not_reset` are spaces that may still hold the data."""
+    """What the run did with one contestant. `spaces_not_reset` are spaces that may still hold the data.
+
+    A memory system that is asked for several k is filled once: what that took, and what all its searches did, stands
+    under its own name, which has no coverage then, and is 0 of its contestants.
+    """
 
     ingest: IngestCounts = field(default_factory=IngestCounts)
     failed_turns: Mapping[str, int] = field(default_factory=dict)
@@ -304,7 +361,7 @@ class AskedAgain:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Manifest:
-    """The whole file. `finished` is `None` while anything is left to do; `totals` are by system."""
+    """The whole file. `finished` is `None` while anything is left to do; `totals` are by contestant."""
 
     schema_version: int = SCHEMA_VERSION
     run_id: str

@@ -84,13 +84,14 @@ class Retrieval(Asking):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Answered(Asking):
-    """The answer to a question."""
+    """The answer to a question. `memories_given`: how many of the first memories the model was given."""
 
     answer: str | None = None
     abstained: bool = False
     input_tokens: int = 0
     output_tokens: int = 0
     context_tokens: int = 0
+    memories_given: int = 0
     estimated: bool = False
     usage: tuple[ModelUsage, ...] = ()
     """All replies that came, those too that could not be used; what was paid for, by model and purpose."""

@@ -101,6 +101,8 @@ class Row:
     evidence is not known by turn. `storage_listed`: the system lists its memories with their sources, so that what is
     in neither is stored for sure. `recall_text` stands in for the
     recalls where memories name no sources: a guess by their text (`text_sources.py`), no measure of retrieval.
+    `memories_given` of the memories, the first ones, were given to the answer model: the others did not fit into the
+    context budget. Retrieval figures are over all of them.
     Tokens are those of the calls that led to this row; `context_tokens` are always estimated as a quarter of the bytes
     of UTF-8, the others where an endpoint reports none (then `tokens_estimated`).
     """
@@ -129,6 +131,7 @@ class Row:
     unstored_sessions: tuple[str, ...] = ()
     storage_listed: bool = False
     memories: tuple[RetrievedMemory, ...] = ()
+    memories_given: int = 0
     answer: str | None = None
     abstained: bool = False
     verdict: int | None = None

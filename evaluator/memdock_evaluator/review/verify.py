@@ -10,7 +10,15 @@ import orjson
 
 from memdock_evaluator.cost.bill import bill
 from memdock_evaluator.cost.prices import Prices
-from memdock_evaluator.results.finalise import MANIFEST, OUTCOMES, TIMINGS, outcome_lines, timing_lines, totals
+from memdock_evaluator.results.finalise import (
+    MANIFEST,
+    OUTCOMES,
+    TIMINGS,
+    outcome_lines,
+    timing_lines,
+    totals,
+    with_stores,
+)
 from memdock_evaluator.results.folder import Folder
 from memdock_evaluator.results.manifest import Manifest
 from memdock_evaluator.results.parts import Parts, Unit
@@ -40,7 +48,7 @@ def verify(folder: Folder) -> Verified:
     Raises `VerifyError` at the first difference, `PartError` for a damaged part, and what `read_run` raises.
     """
     run = read_run(folder)
-    units = Counter(map(Unit.of, run.rows))
+    units = with_stores(run.manifest.plan, Counter(map(Unit.of, run.rows)))
     _in_order(run.rows)
     parts = sum(Parts(folder, unit).check() for unit in units)
     _same_lines(folder, OUTCOMES, outcome_lines(folder, units))

@@ -9,14 +9,14 @@ from datetime import UTC, tzinfo
 from typing import TypeVar
 
 from memdock import usage
-from memdock_evaluator.answer.answerer import Answer, Answerer, Asked, context
+from memdock_evaluator.answer.answerer import Answer, Answerer, Asked
 from memdock_evaluator.answer.judge import Judge, ToJudge, Verdict
-from memdock_evaluator.answer.tokens import estimated_tokens
 from memdock_evaluator.dataset import Dialogue, Question
 from memdock_evaluator.faults import Fault, RunStoppedError
 from memdock_evaluator.results.parts import Parts
 from memdock_evaluator.results.records import ANSWER, JUDGE, Answered, Blame, Judged, Kind, Retrieval
 from memdock_evaluator.results.rows import FurtherVerdict, Outcome, Stage, Timing
+from memdock_evaluator.run.context_budget import context_size, within
 from memdock_evaluator.run.measuring import Stopwatch
 from memdock_evaluator.run.progress import Progress, Work
 from memdock_evaluator.run.settling import Key, blame_of, known, settle
@@ -36,13 +36,14 @@ class Answering:
     """Answers and judges the questions of one unit, each answer `judge_repeats` times.
 
     All at once: how many calls a model gets at once is for its provider's limiter to say. `spaces`: those that the
-    unit's memories come from.
+    unit's memories come from. `context_tokens` bounds the memories that the answerer is given; `None`: all of them.
     """
 
     answerer: Answerer
     judge: Judge
     parts: Parts
     progress: Progress
+    context_tokens: int | None = None
     judge_repeats: int = 1
     spaces: Sequence[str] = ()
 
@@ -61,7 +62,7 @@ class Answering:
                 memories=retrievals[key].memories,
                 spaces=self.spaces,
             )
-            return await self._answer(asked, key)
+            return await self._answer(within(asked, self.context_tokens), key)
 
         keys = [key for key, record in retrievals.items() if record.blame is None]
         self.progress.advance(Work.ANSWERS, len(retrievals) - len(keys) + len(known(self.parts, ANSWER).keys() & keys))
@@ -92,8 +93,12 @@ class Answering:
         return await settle(self.parts, JUDGE, keys, judge, limit=len(keys))
 
     async def _answer(self, asked: Asked, key: Key) -> Answered:
-        context_tokens = estimated_tokens(context(asked)) if asked.memories else 0
-        asking = Answered(question_id=key[0], repeat=key[1], context_tokens=context_tokens)
+        asking = Answered(
+            question_id=key[0],
+            repeat=key[1],
+            context_tokens=context_size(asked),
+            memories_given=len(asked.memories),
+        )
         with self._paying(ANSWER, asking) as meter:
             try:
                 answer, timings = await self._timed(

@@ -37,7 +37,6 @@ from memdock_evaluator.run.options import (
     what_options,
 )
 from memdock_evaluator.run.paper_profile import like_the_paper
-from memdock_evaluator.run.plan_file import ks_of
 from memdock_evaluator.run.progress import Progress, show_progress
 from memdock_evaluator.run.progress_lines import ProgressLines
 from memdock_evaluator.run.settings import DataSource, RunSettings, SettingsError
@@ -97,16 +96,11 @@ def run(context: click.Context, /, **given: Any) -> None:
     Exit code 0: complete; 1: incomplete or failed, the message says why; 2: the command line is wrong; 3: complete but
     for turns that a system failed to store; 4: the budget is spent.
     """
-    ks = ks_of(context)
-    of_k = [{**given, "k": k, "out": f"{given['out']}/k-{k}"} for k in ks]
-    for each in of_k or [given]:
-        if ks:
-            click.echo(f"k = {each['k']}")
-        settings = partial(settings_of, context, each)
-        if given["estimate"]:
-            _tell_estimate(settings)
-        else:
-            begin_run(settings, ProgressLines(sys.stderr) if given["progress"] == "json" else None)
+    settings = partial(settings_of, context, given)
+    if given["estimate"]:
+        _tell_estimate(settings)
+    else:
+        begin_run(settings, ProgressLines(sys.stderr) if given["progress"] == "json" else None)
 
 
 def _tell_estimate(settings: Callable[[], RunSettings]) -> None:
@@ -217,7 +211,7 @@ def settings_of(context: click.Context, given: Mapping[str, Any]) -> RunSettings
         name: given[name]
         for name in (
             *("url", "systems", "baselines", "languages", "dialogues", "zone", "out"),
-            *("k", "ingest_unit", "repeats", "ingest_repeats", "judge_repeats", "seed", "reference_time", "as_of"),
+            *("ks", "ingest_unit", "repeats", "ingest_repeats", "judge_repeats", "seed", "reference_time", "as_of"),
             *("keep", "trial", "cache"),
             *("concurrency", "parallel_questions"),
         )

@@ -108,6 +108,7 @@ async def evaluate(settings: RunSettings, progress: Progress) -> RunEnd:
         manifest = replace(manifest, compared=settings.compared.or_else(manifest.compared))
         loop = Loop(
             settings=settings,
+            plan=plan,
             survey=survey,
             tools=tools,
             folder=folder,
@@ -150,7 +151,7 @@ def _failed(loop: Loop) -> str:
 
 def _end(loop: Loop, manifest: Manifest, stopped: str, prices: Prices) -> RunEnd:
     folder, expected = loop.folder, loop.expected
-    has_rows = all(Parts(folder, unit).newest(ROWS) for unit in expected)
+    has_rows = all(Parts(folder, unit).newest(ROWS) for unit, rows in expected.items() if rows)
     if has_rows:
         write_outcomes(folder, expected)
         write_timings(folder, expected)

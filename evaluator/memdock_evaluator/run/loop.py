@@ -2,66 +2,83 @@
 
 import asyncio
 from collections import Counter
-from collections.abc import AsyncIterator, Iterator
+from collections.abc import AsyncIterator, Iterator, Sequence
 from dataclasses import dataclass, replace
 
-from memdock.types import Feature
 from memdock_evaluator.dataset import Dialogue
+from memdock_evaluator.results.finalise import with_stores
 from memdock_evaluator.results.folder import Folder
+from memdock_evaluator.results.manifest import Plan
 from memdock_evaluator.results.parts import Parts, Unit
 from memdock_evaluator.results.records import ANSWER, CLOSE, INGEST, RETRIEVE, ROWS
 from memdock_evaluator.results.rows import Outcome
 from memdock_evaluator.results.stored import Stored
 from memdock_evaluator.run.answering import Answering, keys_of
+from memdock_evaluator.run.contestants import Contestant
 from memdock_evaluator.run.parallel import for_each
 from memdock_evaluator.run.progress import Progress, Work
 from memdock_evaluator.run.recorded import RecordedRetriever
-from memdock_evaluator.run.retriever import BaselineRetriever, Retriever
+from memdock_evaluator.run.retriever import BaselineRetriever, Retrievals, Retriever
 from memdock_evaluator.run.row_maker import RowMaker
 from memdock_evaluator.run.selection import Selection, Survey
 from memdock_evaluator.run.settings import RunSettings
-from memdock_evaluator.run.settling import known
+from memdock_evaluator.run.settling import Key, known
 from memdock_evaluator.run.space import Space, space_id
 from memdock_evaluator.run.system_retriever import SystemRetriever
 from memdock_evaluator.run.tools import Tools
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class UnitRun:
-    """One system and one dialogue: its memories, its answers, its verdicts, its rows."""
+class Replying:
+    """One contestant on one dialogue: its answers, its verdicts, its rows."""
 
-    dialogue: Dialogue
-    parts: Parts
-    retriever: Retriever
+    contestant: Contestant
     answering: Answering
     row_maker: RowMaker
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SystemRun:
+    """One system and one dialogue: stored once, then asked for each contestant. `store`: the parts of that."""
+
+    dialogue: Dialogue
+    store: Parts
+    retriever: Retriever
+    replying: Sequence[Replying]
     settings: RunSettings
 
     async def run(self) -> None:
         """Does what earlier attempts left to do; raises only `RunStoppedError`."""
-        keys = keys_of(self.dialogue, self.settings.repeats, self.parts.unit.ingest)
-        stop_after = self.settings.stop_after
-        if stop_after == INGEST.name:
-            if not known(self.parts, RETRIEVE).keys() >= set(keys):
+        keys = keys_of(self.dialogue, self.settings.repeats, self.store.unit.ingest)
+        if self.settings.stop_after == INGEST.name:
+            if not self._has_asked(keys):
                 await self.retriever.store(self.dialogue)
             return
         retrievals = await self.retriever.retrieve(self.dialogue, keys)
-        if stop_after == RETRIEVE.name:
+        if self.settings.stop_after == RETRIEVE.name:
             return
-        spaces = tuple(each.space_id for each in self.parts.newest(INGEST))
-        answering = replace(self.answering, spaces=spaces)
-        answered = await answering.answers(self.dialogue, retrievals)
-        if stop_after == ANSWER.name:
+        for each in self.replying:
+            await self._reply(each, retrievals)
+
+    def _has_asked(self, keys: Sequence[Key]) -> bool:
+        return all(known(each.contestant.parts, RETRIEVE).keys() >= set(keys) for each in self.replying)
+
+    async def _reply(self, replying: Replying, retrievals: Retrievals) -> None:
+        contestant, ingested = replying.contestant, self.store.newest(INGEST)
+        found = retrievals[contestant.name]
+        answering = replace(replying.answering, spaces=tuple(each.space_id for each in ingested))
+        answered = await answering.answers(self.dialogue, found)
+        if self.settings.stop_after == ANSWER.name:
             return
         judged = await answering.verdicts(self.dialogue, answered)
-        rows = self.row_maker.rows(
+        rows = replying.row_maker.rows(
             self.dialogue,
-            retrievals,
+            found,
             answered,
             judged,
-            Stored.of(self.parts.newest(INGEST)),
+            Stored.of(ingested),
         )
-        self.parts.write(ROWS, rows)
+        contestant.parts.write(ROWS, rows)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -69,6 +86,7 @@ class Loop:
     """The units of a run. A dialogue without questions is left out."""
 
     settings: RunSettings
+    plan: Plan
     survey: Survey
     tools: Tools
     folder: Folder
@@ -77,16 +95,16 @@ class Loop:
 
     @property
     def expected(self) -> Counter[Unit]:
-        """All units with the rows that each must get."""
-        rows = self.settings.repeats * self.settings.judge_repeats
-        return Counter(
-            {
-                unit: size.questions * rows
-                for size in self.survey.sizes
-                for unit in self._units_of(size.language, size.dialogue_id)
-                if size.questions
-            }
-        )
+        """All units with the rows that each must get; a system that several contestants share has a unit without."""
+        of_question = self.settings.repeats * self.settings.judge_repeats
+        rows = {
+            replace(store, system=each.name): size.questions * of_question
+            for size in self.survey.sizes
+            for store in self._stores(size.language, size.dialogue_id)
+            for each in self.plan.contestants[store.system]
+            if size.questions
+        }
+        return with_stores(self.plan, rows)
 
     async def run(self, selection: Selection) -> None:
         """Does what is not done; raises `RunStoppedError` where that cannot go on, or what `selection` raises."""
@@ -100,14 +118,9 @@ class Loop:
         self.progress.expect(Work.VERDICTS, verdicts)
         await for_each(self._units(selection), self._unit, limit=self.settings.concurrency)
 
-    @property
-    def _names(self) -> tuple[str, ...]:
-        recorded = self.tools.recorded.systems if self.tools.recorded else ()
-        return *self.tools.systems, *recorded, *self.tools.baselines
-
-    def _units_of(self, language: str, dialogue_id: str) -> Iterator[Unit]:
+    def _stores(self, language: str, dialogue_id: str) -> Iterator[Unit]:
         """A baseline stores nothing, so that there is nothing to store anew."""
-        for name in self._names:
+        for name in self.plan.contestants:
             for ingest in range(1 if name in self.tools.baselines else self.settings.ingest_repeats):
                 yield Unit(system=name, language=language, dialogue_id=dialogue_id, ingest=ingest)
 
@@ -116,79 +129,82 @@ class Loop:
         dialogues = selection.dialogues()
         while (dialogue := await asyncio.to_thread(next, dialogues, None)) is not None:
             if dialogue.questions:
-                for unit in self._units_of(dialogue.language, dialogue.dialogue_id):
+                for unit in self._stores(dialogue.language, dialogue.dialogue_id):
                     yield dialogue, unit
 
     async def _unit(self, item: tuple[Dialogue, Unit]) -> None:
         dialogue, unit = item
-        parts = Parts(self.folder, unit)
-        if _is_done(parts, self.settings.allowed_failed_turns):
-            self._skip(dialogue, unit.system)
-        else:
-            await self._unit_run(dialogue, parts).run()
+        store = Parts(self.folder, unit)
+        asked = [
+            Contestant(facts=each, parts=Parts(self.folder, replace(unit, system=each.name)))
+            for each in self.plan.contestants[unit.system]
+        ]
+        if _is_done(store, asked, self.settings.allowed_failed_turns):
+            self._skip(dialogue, unit.system, len(asked))
+            return
+        await SystemRun(
+            dialogue=dialogue,
+            store=store,
+            retriever=self._retriever(store, asked),
+            replying=[self._replying(each) for each in asked],
+            settings=self.settings,
+        ).run()
 
-    def _skip(self, dialogue: Dialogue, name: str) -> None:
+    def _skip(self, dialogue: Dialogue, name: str, contestants: int) -> None:
         if name in self.tools.systems:
             for work in (Work.ACCEPTED, Work.PROCESSED):
                 self.progress.advance(work, sum(1 for _ in dialogue.turns))
-        answers = len(dialogue.questions) * self.settings.repeats
+        answers = len(dialogue.questions) * self.settings.repeats * contestants
         for work in (Work.RETRIEVALS, Work.ANSWERS):
             self.progress.advance(work, answers)
         self.progress.advance(Work.VERDICTS, answers * self.settings.judge_repeats)
 
-    def _unit_run(self, dialogue: Dialogue, parts: Parts) -> UnitRun:
-        baseline = self.tools.baselines.get(parts.unit.system)
+    def _replying(self, contestant: Contestant) -> Replying:
+        baseline = self.tools.baselines.get(contestant.name)
         refuses = baseline is not None and not baseline.asks_model
-        names_sources = baseline is None and self._names_sources(parts.unit.system)
-        return UnitRun(
-            dialogue=dialogue,
-            parts=parts,
-            retriever=self._retriever(parts),
+        return Replying(
+            contestant=contestant,
             answering=Answering(
                 answerer=self.tools.refusing if refuses else self.tools.answerer,
                 judge=self.tools.judge,
-                parts=parts,
+                parts=contestant.parts,
                 progress=self.progress,
+                context_tokens=contestant.facts.context_tokens,
                 judge_repeats=self.settings.judge_repeats,
             ),
             row_maker=RowMaker(
-                unit=parts.unit,
-                k=self.settings.k,
-                scores_retrieval=names_sources,
-                guesses_sources=baseline is None and not names_sources,
+                unit=contestant.parts.unit,
+                k=contestant.facts.k,
+                scores_retrieval=contestant.names_sources,
+                guesses_sources=baseline is None and not contestant.names_sources,
                 keeps_memories=baseline is None or baseline.keeps_memories,
                 judge_repeats=self.settings.judge_repeats,
             ),
-            settings=self.settings,
         )
 
-    def _names_sources(self, system: str) -> bool:
-        if self.tools.recorded is not None:
-            return self.tools.recorded.systems[system]
-        return self.tools.systems[system].declares(Feature.SOURCES)
-
-    def _retriever(self, parts: Parts) -> Retriever:
-        unit = parts.unit
+    def _retriever(self, store: Parts, asked: Sequence[Contestant]) -> Retriever:
+        unit = store.unit
         if unit.system in self.tools.baselines:
             return BaselineRetriever(
                 baseline=self.tools.baselines[unit.system], as_of=self.settings.as_of, progress=self.progress
             )
         if self.tools.recorded is not None:
-            return RecordedRetriever(parts=parts, progress=self.progress)
+            return RecordedRetriever(contestants=asked, progress=self.progress)
         space = Space(
             space_id=space_id(self.run_id, unit.dialogue_id, unit.language, unit.ingest),
             system=self.tools.systems[unit.system],
-            parts=parts,
+            parts=store,
             settings=self.settings,
             progress=self.progress,
         )
-        return SystemRetriever(space=space, parts=parts, settings=self.settings, progress=self.progress)
+        return SystemRetriever(space=space, contestants=asked, settings=self.settings, progress=self.progress)
 
 
-def _is_done(parts: Parts, allowed_failed_turns: float) -> bool:
+def _is_done(store: Parts, asked: Sequence[Contestant], allowed_failed_turns: float) -> bool:
     """Whether every question has its row and none is to be asked again, and the space was filled and given back."""
-    rows, ingested, closed = parts.newest(ROWS), parts.newest(INGEST), parts.newest(CLOSE)
-    asked = bool(rows) and all(row.outcome is not Outcome.INFRASTRUCTURE_ERROR for row in rows)
+    ingested, closed = store.newest(INGEST), store.newest(CLOSE)
+    rows = [each.parts.newest(ROWS) for each in asked]
+    answered = all(found and all(row.outcome is not Outcome.INFRASTRUCTURE_ERROR for row in found) for found in rows)
     whole = all(each.is_whole(allowed_failed_turns) for each in ingested)
     given_back = not ingested or (bool(closed) and closed[-1].blame is None)
-    return asked and whole and given_back
+    return answered and whole and given_back

@@ -6,7 +6,14 @@ from dataclasses import asdict, dataclass, replace
 
 from memdock_evaluator.cost.bill import bill
 from memdock_evaluator.cost.prices import Prices
-from memdock_evaluator.results.finalise import MANIFEST, holds_something_else, totals, write_outcomes, write_timings
+from memdock_evaluator.results.finalise import (
+    MANIFEST,
+    holds_something_else,
+    totals,
+    with_stores,
+    write_outcomes,
+    write_timings,
+)
 from memdock_evaluator.results.folder import Folder
 from memdock_evaluator.results.manifest import DataCounts, Manifest, Plan, Price, differences
 from memdock_evaluator.results.parts import Parts, Unit
@@ -43,7 +50,7 @@ def merge(out: Folder, folders: Sequence[Folder], command: tuple[str, ...]) -> M
     pieces = sorted(map(_piece, folders), key=lambda piece: piece.shard.number)
     _check(pieces)
     with held(out):
-        expected = Counter(Unit.of(row) for piece in pieces for row in piece.rows)
+        expected = with_stores(pieces[0].manifest.plan, Counter(Unit.of(row) for piece in pieces for row in piece.rows))
         for piece in pieces:
             _copy(piece, out)
         write_outcomes(out, expected)
@@ -92,7 +99,7 @@ def _common(plan: Plan) -> Plan:
 
 
 def _copy(piece: _Piece, out: Folder) -> None:
-    for unit in sorted(set(map(Unit.of, piece.rows))):
+    for unit in sorted(with_stores(piece.manifest.plan, Counter(map(Unit.of, piece.rows)))):
         Parts(piece.folder, unit).check()
         for name in piece.folder.names(unit.folder):
             out.write(f"{unit.folder}/{name}", piece.folder.read(f"{unit.folder}/{name}") or b"")

@@ -58,6 +58,10 @@ def _outcomes(_: click.Context, __: click.Parameter, written: str | None) -> tup
     return found
 
 
+def _once(_: click.Context, __: click.Parameter, given: tuple[int, ...]) -> tuple[int, ...]:
+    return tuple(dict.fromkeys(given))
+
+
 def _shard(_: click.Context, __: click.Parameter, written: str | None) -> Shard | None:
     try:
         return None if written is None else Shard.read(written)
@@ -82,7 +86,7 @@ what_options = _grouped(
         expose_value=False,
         callback=read_plan_file,
         help="A YAML file of these options by their long names, such as system: [a, b]; - for standard input. What is "
-        "typed or in the environment goes before it; of several k each gets a run of its own, in OUT/k-N.",
+        "typed or in the environment goes before it.",
     ),
     click.option(
         "--url",
@@ -154,7 +158,17 @@ how_options = _grouped(
         help="As in RUMBA's paper: rag-dense, 10 memories, prompts and rubrics from your copy of its code. What "
         "differs stands in the manifest.",
     ),
-    click.option("--k", type=_COUNT, metavar="N", default=10, show_default=True, help="Memories a question."),
+    click.option(
+        "--k",
+        "ks",
+        multiple=True,
+        type=_COUNT,
+        callback=_once,
+        metavar="N",
+        default=(10,),
+        show_default="10",
+        help="Memories a question; may be repeated: each system is filled once and asked for each.",
+    ),
     click.option(
         "--ingest-unit",
         metavar="UNIT",

@@ -44,8 +44,8 @@ def differences_from_paper(plan: Plan) -> tuple[ProfileDifference, ...]:
     found = (
         *_data(plan),
         *_systems(plan),
-        ("k", _K, plan.k),
-        ("ingest_unit", _INGEST_UNIT, plan.ingest_unit),
+        ("k", _K, ", ".join(map(str, plan.ks))),
+        ("ingest_unit", _INGEST_UNIT, ", ".join(plan.ingest_units)),
         ("repeats", 1, plan.repeats),
         ("ingest_repeats", 1, plan.ingest_repeats),
         ("judge_repeats", 1, plan.judge_repeats),
@@ -79,7 +79,7 @@ def _systems(plan: Plan) -> Iterator[tuple[str, object, object]]:
     for system in plan.systems:
         if system.baseline:
             continue
-        yield f"systems.{system.name}", SYSTEM, system.name
+        yield f"systems.{system.name}", SYSTEM, system.system
         embedders = ", ".join(model.name for model in system.models if model.purpose == "embedding")
         for language in plan.data.languages:
             wanted = _EMBEDDERS.get(language, "none")

@@ -1,7 +1,7 @@
 """A plan file: the options of `memdock-eval run` in YAML, checked one by one, each error with its line."""
 
 import sys
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable
 from dataclasses import dataclass
 from difflib import get_close_matches
 from pathlib import Path
@@ -11,8 +11,6 @@ import yaml
 
 STANDARD_INPUT = Path("-")
 _SECRETS = ("key", "answer-key", "judge-key")
-_MANY = "k"
-_KS = "memdock_evaluator.run.plan_file.ks"
 
 
 class PlanFileError(click.UsageError):
@@ -37,9 +35,8 @@ class PlanField:
 def read_plan_file(context: click.Context, parameter: click.Parameter, path: Path | None) -> None:
     """A callback of `--plan`: what the file says becomes the defaults of the other options.
 
-    Keys are the options' long names without dashes; an option that may be repeated takes a list, and so does `k`, of
-    which each gets a run of its own. Words are read as on the command line, which goes before the environment, which
-    goes before the file. Raises `PlanFileError`.
+    Keys are the options' long names without dashes; an option that may be repeated takes a list. Words are read as on
+    the command line, which goes before the environment, which goes before the file. Raises `PlanFileError`.
     """
     if path is None:
         return
@@ -71,27 +68,17 @@ def take_plan(context: click.Context, fields: Iterable[PlanField], place: str, *
             raise refused(f"there is no such field{f'; is {near[0]} meant?' if near else ''}")
         if option.name in defaults:
             raise refused("it stands there twice")
-        if field.is_list and not option.multiple and field.name != _MANY:
+        if field.is_list and not option.multiple:
             raise refused("it takes one value, not a list")
         if not field.words:
             raise refused("the list is empty")
-        given = list(field.words)
+        value = list(field.words) if option.multiple else field.words[0]
         try:
-            values = [option.process_value(context, item) for item in ([given] if option.multiple else given)]
+            option.process_value(context, value)
         except click.BadParameter as error:
             raise refused(error.message) from error
-        if len(values) > 1:
-            context.meta[_KS] = tuple(dict.fromkeys(values))
-        defaults[option.name] = given if option.multiple else given[0]
+        defaults[option.name] = value
     context.default_map = defaults
-
-
-def ks_of(context: click.Context) -> Sequence[int]:
-    """The numbers of memories of a plan that names several, one run each; empty: `k` is one, or was typed."""
-    if context.get_parameter_source(_MANY) is not click.core.ParameterSource.DEFAULT_MAP:
-        return ()
-    found: Sequence[int] = context.meta.get(_KS, ())
-    return found
 
 
 def _name(option: click.Parameter) -> str:

@@ -1,20 +1,20 @@
 """An earlier run whose memories, and its answers too, are taken over by a run of its own folder."""
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
-from functools import cached_property
 
-from memdock.types import Feature, Support
 from memdock_evaluator.answer.answerer import Answer, Asked
 from memdock_evaluator.dataset import Dialogue
 from memdock_evaluator.results.finalise import MANIFEST
 from memdock_evaluator.results.folder import Folder
 from memdock_evaluator.results.manifest import DataFacts, Manifest, ManifestError, ModelFacts, Plan, Reused, differences
 from memdock_evaluator.results.parts import Parts, Unit
-from memdock_evaluator.results.records import ANSWER, CLOSE, INGEST, JUDGE, RETRIEVE, Retrieval
+from memdock_evaluator.results.records import ANSWER, CLOSE, INGEST, JUDGE, RETRIEVE
+from memdock_evaluator.run.contestants import Contestant
 from memdock_evaluator.run.progress import Progress, Work
+from memdock_evaluator.run.retriever import Retrievals, latest
 from memdock_evaluator.run.selection import source_of, stated_format
-from memdock_evaluator.run.settings import IngestUnit, Reuse, RunSettings, SettingsError
+from memdock_evaluator.run.settings import Reuse, RunSettings, SettingsError
 from memdock_evaluator.run.settling import Key, known
 
 
@@ -43,16 +43,6 @@ class RecordedRun:
         reuse = self.reuse
         return Reused(run_id=self.manifest.run_id, through=reuse.through, only_unscored=reuse.only_unscored)
 
-    @cached_property
-    def systems(self) -> Mapping[str, bool]:
-        """The memory systems, and whether each names the sources of its memories."""
-        can = (Support.NATIVE.value, Support.EMULATED.value)
-        return {
-            each.name: each.features.get(Feature.SOURCES.value) in can
-            for each in self.plan.systems
-            if not each.baseline
-        }
-
     def settings(self, settings: RunSettings) -> RunSettings:
         """`settings` with all that the earlier run fixes: its data, its systems' names and how they were asked."""
         plan = self.plan
@@ -64,8 +54,6 @@ class RecordedRun:
             languages=tuple(plan.data.languages),
             dialogues=plan.data.dialogues,
             baselines=tuple(each.name.partition(":")[2] for each in plan.systems if each.baseline),
-            k=plan.k,
-            ingest_unit=IngestUnit(name=plan.ingest_unit),
             repeats=plan.repeats,
             ingest_repeats=plan.ingest_repeats,
             judge_repeats=settings.judge_repeats or plan.judge_repeats,
@@ -117,17 +105,16 @@ class RecordedRun:
 class RecordedRetriever:
     """The memories that an earlier run retrieved; no system is asked."""
 
-    parts: Parts
+    contestants: Sequence[Contestant]
     progress: Progress
 
     async def store(self, dialogue: Dialogue) -> None:
         """Nothing is stored."""
 
-    async def retrieve(self, dialogue: Dialogue, keys: Sequence[Key]) -> Mapping[Key, Retrieval]:  # noqa: ARG002
+    async def retrieve(self, dialogue: Dialogue, keys: Sequence[Key]) -> Retrievals:  # noqa: ARG002
         """What was retrieved then."""
-        found = known(self.parts, RETRIEVE)
-        self.progress.advance(Work.RETRIEVALS, len(keys))
-        return {key: found[key] for key in keys}
+        self.progress.advance(Work.RETRIEVALS, len(keys) * len(self.contestants))
+        return {each.name: latest(each.parts, keys) for each in self.contestants}
 
 
 class RecordedAnswerer:

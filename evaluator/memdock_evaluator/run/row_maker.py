@@ -132,6 +132,7 @@ def _answer(question: Question, answered: Answered | None) -> dict[str, Any]:
         "abstained": answered.abstained,
         "f1": None if text is None else round(token_f1(text, question.references), 6),
         "context_tokens": answered.context_tokens,
+        "memories_given": answered.memories_given,
         "answer_input_tokens": answered.input_tokens,
         "answer_output_tokens": answered.output_tokens,
     }

@@ -1,11 +1,12 @@
 """What a run was asked to do, as one frozen object; `command.py` fills it from flags and environment."""
 
 import re
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 
 from memdock_evaluator.answer.endpoint import ModelSettings, NamedJudge
 from memdock_evaluator.cost.prices import Prices
-from memdock_evaluator.results.manifest import Compared, Sample
+from memdock_evaluator.results.manifest import Compared, Sample, Track, VendorSettings
 from memdock_evaluator.run.choice import Shard
 
 _BATCH = re.compile(r"batch:([1-9]\d{0,4})")
@@ -82,7 +83,13 @@ class RunSettings:
     zone: str = "UTC"
     sample: Sample | None = None
     shard: Shard | None = None
-    k: int = 10
+    ks: tuple[int, ...] = (10,)
+    """What is stored is asked for as many memories as each says."""
+    context_tokens: int | None = None
+    """Bounds what the answer model is given of a system's memories, by the evaluator's own estimate; `None`: all."""
+    track: Track | None = None
+    vendor_settings: Mapping[str, VendorSettings] = field(default_factory=dict)
+    """By system, on the track of vendors."""
     ingest_unit: IngestUnit = field(default_factory=lambda: IngestUnit(name="pair"))
     repeats: int = 1
     ingest_repeats: int = 1

@@ -20,8 +20,9 @@ from memdock_evaluator.cost.budget import Budget
 from memdock_evaluator.faults import RunStoppedError
 from memdock_evaluator.judging.configured import check_served
 from memdock_evaluator.judging.panel import Panel, open_members
-from memdock_evaluator.results.manifest import Compared, DataFacts, Plan, SystemFacts
+from memdock_evaluator.results.manifest import Compared, DataFacts, Plan
 from memdock_evaluator.results.records import ANSWER, INGEST
+from memdock_evaluator.run.contestants import contestants
 from memdock_evaluator.run.memory_system import MemorySystem
 from memdock_evaluator.run.paper_profile import differences_from_paper
 from memdock_evaluator.run.recorded import RecordedAnswerer, RecordedRun
@@ -133,12 +134,9 @@ def plan_of(settings: RunSettings, data: DataFacts, tools: Tools) -> Plan:
         evaluator_version=version("memdock-evaluator"),
         data=data,
         systems=(
-            *(_facts(system) for system in tools.systems.values()),
             *(each for each in (tools.recorded.plan.systems if tools.recorded else ()) if not each.baseline),
-            *(SystemFacts(name=name, baseline=True) for name in tools.baselines),
+            *contestants(settings, tools.systems.values(), tools.baselines),
         ),
-        k=settings.k,
-        ingest_unit=settings.ingest_unit.name,
         repeats=settings.repeats,
         ingest_repeats=settings.ingest_repeats,
         judge_repeats=settings.judge_repeats,
@@ -201,8 +199,8 @@ async def _described(client: AsyncClient, name: str, settings: RunSettings, say:
             f"memory system {name} at {settings.url} cannot be used: {failure.message} ({failure.reason})"
         ) from failure
     system = MemorySystem(client, description, name=name, patience_s=settings.patience_s, say=say)
-    if settings.k > description.limits.max_top_k:
-        raise SettingsError(f"{name} gives at most {description.limits.max_top_k} memories: --k {settings.k} is more")
+    if (k := max(settings.ks)) > description.limits.max_top_k:
+        raise SettingsError(f"{name} gives at most {description.limits.max_top_k} memories: --k {k} is more")
     if settings.reference_time and not system.declares(Feature.REFERENCE_TIME):
         raise SettingsError(
             f"{name} takes no reference time (it declares {Feature.REFERENCE_TIME} {Support.UNSUPPORTED}): "
@@ -217,16 +215,3 @@ async def _others(client: AsyncClient) -> str:
         return ", ".join(each.system for each in await client.list_systems())
     except MemdockError:
         return ""
-
-
-def _facts(system: MemorySystem) -> SystemFacts:
-    told = system.description
-    return SystemFacts(
-        name=system.name,
-        adapter=told.adapter,
-        framework=told.framework,
-        models=told.models,
-        features={feature.value: support.value for feature, support in sorted(told.features.items())},
-        limits=told.limits,
-        config_digest=told.config_digest,
-    )

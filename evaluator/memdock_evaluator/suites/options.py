@@ -50,25 +50,13 @@ def settings_of(context: click.Context) -> RunSettings:
     refuse_unknown_variables()
     given = context.params
     plain = (
-        *(
-            "url",
-            "systems",
-            "languages",
-            "dialogues",
-            "zone",
-            "out",
-            "k",
-            "ingest_unit",
-            "seed",
-            "keep",
-            "trial",
-            "cache",
-        ),
+        *("url", "systems", "languages", "dialogues", "zone", "out", "ingest_unit", "seed", "keep", "trial", "cache"),
         *("concurrency", "parallel_questions"),
     )
     asks_models = "answer_url" in given
     settings = RunSettings(
         **{name: given[name] for name in plain if name in given},
+        ks=(given.get("k", 10),),
         answerer=answerer_of(context) if asks_models else ModelSettings(),
         judge=judge_of(context) if asks_models else ModelSettings(),
         judges=judges_of(context) if asks_models else (),

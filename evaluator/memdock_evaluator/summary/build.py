@@ -10,7 +10,7 @@ import orjson
 from memdock_evaluator.attribution import Attributed, attribute
 from memdock_evaluator.intervals import percentile
 from memdock_evaluator.results.folder import Folder
-from memdock_evaluator.results.manifest import Manifest
+from memdock_evaluator.results.manifest import Manifest, Plan
 from memdock_evaluator.results.rows import Outcome, Row, Timing
 from memdock_evaluator.summary.caveats import caveats
 from memdock_evaluator.summary.costs import costs
@@ -57,21 +57,25 @@ def summarise(
 
     `people`: their labels, by which a wrong answer may be misjudged. `audit`: the judges by known verdicts.
     """
-    baselines = {system.name for system in manifest.plan.systems if system.baseline}
+    facts = {system.name: system for system in manifest.plan.systems}
     rows_of: defaultdict[str, defaultdict[str, list[Row]]] = defaultdict(lambda: defaultdict(list))
     rows = sorted(rows, key=lambda row: row.key)
     for row in rows:
         rows_of[row.system][row.language].append(row)
-    latencies = _latencies(timings)
+    latencies = _latencies(timings, manifest.plan)
     wrong: defaultdict[tuple[str, str], list[Attributed]] = defaultdict(list)
     labelled_right = {item.key for item in people.items if item.right} if people else ()
     for each in attribute(rows, labelled_right=labelled_right):
         wrong[each.row.system, each.row.language].append(each)
     systems = {
         name: SystemSummary(
-            baseline=name in baselines,
+            baseline=facts[name].baseline,
+            system=facts[name].system,
+            k=None if facts[name].baseline else facts[name].k,
+            context_tokens=facts[name].context_tokens,
+            track=facts[name].track or "",
             languages={
-                language: _language(found, latencies.get((name, language), {}), wrong[name, language], manifest.plan.k)
+                language: _language(found, latencies.get((name, language), {}), wrong[name, language], facts[name].k)
                 for language, found in sorted(languages.items())
             },
         )
@@ -79,14 +83,23 @@ def summarise(
     }
     return Summary(
         run_id=manifest.run_id,
-        k=manifest.plan.k,
+        k=manifest.plan.ks[0] if len(manifest.plan.ks) == 1 else None,
         offline=offline(manifest),
         ranked=rankable(systems, manifest),
         caveats=caveats(systems, manifest),
-        cost=costs(manifest.cost, Counter(row.system for row in rows)),
+        cost=costs(manifest.cost, _asked(rows, manifest.plan)),
         judges=judges(rows, manifest.plan, people, audit),
         systems=systems,
     )
+
+
+def _asked(rows: Iterable[Row], plan: Plan) -> Counter[str]:
+    """How often each contestant was asked a question, and under its own name each system that several share."""
+    found = Counter(row.system for row in rows)
+    shared = Counter[str]()
+    for name, n in found.items():
+        shared[plan.stores.get(name, name)] += n
+    return shared | found
 
 
 def to_json(summary: Summary) -> bytes:
@@ -102,7 +115,7 @@ def _language(
     return LanguageSummary(
         **figures(rows),
         n_dialogues=len({row.dialogue_id for row in rows}),
-        recall_at=recall_at(rows, k),
+        recall_at=recall_at(rows, k) if k else {},
         delete_info=delete_info(rows),
         failed_turns=failed_turns(rows),
         failures=failures(wrong),
@@ -123,11 +136,14 @@ def _slices(rows: Iterable[Row]) -> dict[str, dict[str, Figures]]:
     return {axis: {value: figures(found) for value, found in values.items()} for axis, values in by_axis.items()}
 
 
-def _latencies(timings: Iterable[Timing]) -> dict[tuple[str, str], dict[str, Latency]]:
+def _latencies(timings: Iterable[Timing], plan: Plan) -> dict[tuple[str, str], dict[str, Latency]]:
+    """By contestant and language; what storing took stands with every contestant that it was stored for."""
+    contestants = {system: [each.name for each in found] for system, found in plan.contestants.items()}
     measured: defaultdict[tuple[str, str], defaultdict[str, list[float]]] = defaultdict(lambda: defaultdict(list))
     for timing in timings:
         stage = f"{timing.stage}/{timing.inner}" if timing.inner else timing.stage.value
-        measured[timing.system, timing.language][stage].append(timing.ms)
+        for name in contestants.get(timing.system, [timing.system]):
+            measured[name, timing.language][stage].append(timing.ms)
     return {
         place: {stage: _latency(values) for stage, values in sorted(stages.items())}
         for place, stages in measured.items()
@@ -141,6 +157,7 @@ def _latency(values_ms: Sequence[float]) -> Latency:
 def _tokens(rows: Sequence[Row]) -> Tokens:
     return Tokens(
         context_mean=sum(row.context_tokens for row in rows) / len(rows),
+        memories_given_mean=sum(row.memories_given for row in rows) / len(rows),
         answer_input=sum(row.answer_input_tokens for row in rows),
         answer_output=sum(row.answer_output_tokens for row in rows),
         judge_input=sum(row.judge_input_tokens for row in rows),

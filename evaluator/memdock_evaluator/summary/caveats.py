@@ -383,9 +383,8 @@ def _ingest(systems: Systems, manifest: Manifest) -> Sentences:
     for name, totals in sorted(manifest.totals.items()):
         ingest = totals.ingest
         if ingest.failed:
-            touched = (
-                [found["failed_turns"] for found in systems[name]["languages"].values()] if name in systems else []
-            )
+            asked = next((found["languages"].values() for found in systems.values() if found["system"] == name), ())
+            touched = [found["failed_turns"] for found in asked]
             dialogues, questions = (sum(each[key] for each in touched) for key in ("n_dialogues", "n_questions"))
             reasons = [said("{reason} {count}", reason=reason, count=n) for reason, n in totals.failed_turns.items()]
             yield (

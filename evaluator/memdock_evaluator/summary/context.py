@@ -43,13 +43,11 @@ def _point(summary: Summary, name: str, language: str) -> ContextPoint | None:
     figures = summary["systems"][name]["languages"][language]
     if figures["judge_accuracy"] is None:
         return None
-    series, at, k = name.rpartition("@")
-    several = bool(series and at and k.isdecimal())
     interval = figures["judge_accuracy_interval"]
     return ContextPoint(
         system=name,
-        series=series if several else name,
-        k=int(k) if several else None,
+        series=summary["systems"][name]["system"] or name,
+        k=summary["systems"][name]["k"],
         language=language,
         baseline=summary["systems"][name]["baseline"],
         tokens=figures["tokens"]["context_mean"],

@@ -100,11 +100,13 @@ class Latency(TypedDict):
 
 
 class Tokens(TypedDict):
-    """Sums over all questions, `context_mean` a question asked. `estimated`: some are a quarter of the bytes of UTF-8,
+    """Sums over all questions, means a question asked. `memories_given_mean`: memories before the answer model, which a
+    context budget may make fewer than were retrieved. `estimated`: some are a quarter of the bytes of UTF-8,
     as the context always is.
     """
 
     context_mean: float
+    memories_given_mean: float
     answer_input: int
     answer_output: int
     judge_input: int
@@ -214,7 +216,7 @@ class LanguageSummary(Figures):
 
     n_dialogues: int
     recall_at: dict[str, Recall]
-    """By how many memories count: 1, 3, 5, 10 as far as they are below k, and k itself."""
+    """By how many memories count: 1, 3, 5, 10 as far as they are below k, and k itself; empty of a baseline."""
     delete_info: DeleteInfo
     failed_turns: FailedTurns
     failures: Failures
@@ -232,9 +234,17 @@ class LanguageSummary(Figures):
 
 
 class SystemSummary(TypedDict):
-    """One system. A baseline is no memory system and is not ranked with them."""
+    """One contestant. A baseline is no memory system and is not ranked with them.
+
+    `system`: the memory system that is asked, the same of all its k. `k` and `context_tokens` (the budget, `None`:
+    none) are those of `manifest.SystemFacts`, `None` of a baseline; `track` is "" where none was stated.
+    """
 
     baseline: bool
+    system: str
+    k: int | None
+    context_tokens: int | None
+    track: str
     languages: dict[str, LanguageSummary]
 
 
@@ -249,7 +259,8 @@ class Summary(TypedDict):
     """All of `summary.json`."""
 
     run_id: str
-    k: int
+    k: int | None
+    """That of all memory systems; `None` where they have several, or there is none."""
     offline: list[str]
     """Which of "answerer" and "judge" was a fixed rule and no model: accuracy and F1 then measure no quality."""
     ranked: dict[str, bool]

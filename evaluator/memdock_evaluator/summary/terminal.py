@@ -6,6 +6,7 @@ from rich.markup import escape
 from rich.padding import Padding
 from rich.table import Table
 
+from memdock_evaluator.summary import recall
 from memdock_evaluator.summary.axes import in_order, title, values_in_order
 from memdock_evaluator.summary.ranking import display_name, languages_of, systems_in_order
 from memdock_evaluator.summary.shape import Figures, LanguageSummary, Summary
@@ -58,12 +59,12 @@ def _answers(summary: Summary, language: str) -> Table:
 def _retrieval(summary: Summary, language: str) -> Table:
     """Of the systems that name their sources."""
     measured = [(name, found) for name, found in systems_in_order(summary, language) if found["n_retrieval"]]
-    cutoffs = list(measured[0][1]["recall_at"]) if measured else []
+    cutoffs = recall.cutoffs(found for _, found in measured)
     ats = [f"recall\n@{cutoff}" for cutoff in cutoffs]
-    table = _table("retrieval", "by", *ats, "MRR", f"nDCG\n@{summary['k']}")
+    table = _table("retrieval", "by", *ats, "MRR", f"nDCG\n@{summary['k'] or 'k'}")
     for name, found in measured:
-        sessions = [found["recall_at"][cutoff]["sessions"] for cutoff in cutoffs]
-        turns = [found["recall_at"][cutoff]["turns"] for cutoff in cutoffs]
+        sessions = [recall.recall(found, cutoff, "sessions") for cutoff in cutoffs]
+        turns = [recall.recall(found, cutoff, "turns") for cutoff in cutoffs]
         table.add_row(_name(summary, name), "session", *map(share, (*sessions, found["mrr"], found["ndcg"])))
         table.add_row("", "turn", *map(share, (*turns, found["mrr_turns"], found["ndcg_turns"])))
     return table

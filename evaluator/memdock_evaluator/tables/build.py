@@ -1,11 +1,12 @@
 """A run's figures as tables; each says what its columns hold by their names."""
 
-from collections.abc import Iterator, Mapping
-from typing import cast
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Literal, cast
 
 from memdock_evaluator.attribution import Failure
 from memdock_evaluator.results.manifest import Manifest
 from memdock_evaluator.suites.attached import Attached
+from memdock_evaluator.summary import recall
 from memdock_evaluator.summary.axes import in_order, values_in_order
 from memdock_evaluator.summary.comparisons import Comparisons
 from memdock_evaluator.summary.ranking import languages_of, systems_in_order
@@ -21,6 +22,11 @@ from memdock_evaluator.tables.suites import forgetting_table, leaks_table
 
 _NO_SUITES = Attached()
 _Found = Iterator[tuple[str, str, LanguageSummary]]
+
+_BY: Sequence[tuple[Literal["sessions", "turns"], tuple[str, str]]] = (
+    ("sessions", ("mrr", "ndcg")),
+    ("turns", ("mrr_turns", "ndcg_turns")),
+)
 
 
 def tables(
@@ -61,7 +67,7 @@ def _main(summary: Summary, comparisons: Comparisons) -> Table:
         for ranking in comparisons.analysis.rankings
         for rank in ranking.ranks
     }
-    k = summary["k"]
+    k = summary["k"] or "k"
     return Table(
         name="main",
         title="Results",
@@ -149,7 +155,7 @@ def _slices(summary: Summary) -> Table:
         title="Slices",
         columns=(
             *("axis", "slice", "system", "language", "questions", "accuracy", "SE", "95% low", "95% high"),
-            *("F1", f"recall@{summary['k']}", "MRR"),
+            *("F1", f"recall@{summary['k'] or 'k'}", "MRR"),
         ),
         rows=tuple(
             (
@@ -173,23 +179,23 @@ def _slice_interval(figures: Figures) -> tuple[Cell, Cell]:
 
 
 def _retrieval(summary: Summary) -> Table:
-    cutoffs = list(next(found for _, _, found in _each(summary))["recall_at"])
+    cutoffs = recall.cutoffs(found for _, _, found in _each(summary))
     return Table(
         name="retrieval",
         title="Retrieval over k",
         columns=(
             *("system", "language", "by", "questions", *(f"recall@{cutoff}" for cutoff in cutoffs)),
-            *("MRR", f"nDCG@{summary['k']}"),
+            *("MRR", f"nDCG@{summary['k'] or 'k'}"),
         ),
         rows=tuple(
             (
                 *(name, language, by, found["n_retrieval"]),
-                *(percent(_share(found["recall_at"][cutoff], by)) for cutoff in cutoffs),
+                *(percent(recall.recall(found, cutoff, by)) for cutoff in cutoffs),
                 *_percents(found, *keys),
             )
             for name, language, found in _each(summary)
             if found["n_retrieval"]
-            for by, keys in (("sessions", ("mrr", "ndcg")), ("turns", ("mrr_turns", "ndcg_turns")))
+            for by, keys in _BY
         ),
         notes=_notes(summary, "retrieval"),
     )

@@ -13,7 +13,7 @@ def context_table(summary: Summary) -> Table:
         columns=("system", "k", "language", "context tokens, mean", "accuracy", "95% low", "95% high"),
         rows=tuple(
             (
-                *(point.series, point.k if point.k is not None else None if point.baseline else summary["k"]),
+                *(point.series, point.k),
                 *(point.language, rounded(point.tokens)),
                 *(percent(point.accuracy), percent(point.low), percent(point.high)),
             )

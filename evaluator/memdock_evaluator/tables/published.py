@@ -62,7 +62,7 @@ def _differs(manifest: Manifest, language: str, family: str) -> Iterator[str]:
     if family != FULL_CONTEXT:
         if not _is(plan.answerer, _ANSWERER):
             yield said("answerer")
-        if plan.k != _K:
+        if _K not in plan.ks:
             yield said("k")
         if plan.reference_time:
             yield said("reference time")

@@ -37,7 +37,7 @@ def asked(
 ) -> LeakSettings:
     """A suite over two pairs a language, impatient so that a test is quick."""
     fields = {"patience_s": 0.2, "call_timeout_s": 10.0, "flush_timeout_s": 10.0, "concurrency": 16, **run}
-    settings = RunSettings(data=(), out=str(out), url=url, systems=(system,), k=1, **fields)
+    settings = RunSettings(data=(), out=str(out), url=url, systems=(system,), ks=(1,), **fields)
     return LeakSettings(run=settings, languages=("ru", "en"), pairs=pairs, restart_command=restart)
 
 

@@ -16,7 +16,7 @@ from memdock_evaluator.run.paper_profile import differences_from_paper
 from support.evaluation import served_url, write_data
 from support.model_server import ModelServer
 from support.model_thread import models_in_thread
-from support.synthetic_rows import a_manifest
+from support.synthetic_rows import a_manifest, a_system
 from support.toys import ToySystem
 
 
@@ -115,13 +115,13 @@ def test_a_run_like_the_papers_differs_in_nothing_and_every_field_is_seen() -> N
     embedders = (Model(purpose="embedding", name="ai-forever/FRIDA and Qwen/Qwen3-Embedding-0.6B"),)
     like = replace(
         plan,
-        systems=(SystemFacts(name="rag-dense", models=embedders), SystemFacts(name="baseline:oracle", baseline=True)),
+        systems=(a_system("rag-dense", models=embedders), SystemFacts(name="baseline:oracle", baseline=True)),
         data=replace(plan.data, languages=dict.fromkeys(("en", "ru"), DataCounts(dialogues=85, questions=1543))),
     )
     assert differences_from_paper(like) == ()
     for change, field in [
-        ({"k": 5}, "k"),
-        ({"ingest_unit": "session"}, "ingest_unit"),
+        ({"systems": (a_system("rag-dense", k=5),)}, "k"),
+        ({"systems": (a_system("rag-dense", ingest_unit="session"),)}, "ingest_unit"),
         ({"repeats": 3}, "repeats"),
         ({"reference_time": True}, "reference_time"),
         ({"as_of": True}, "as_of"),

@@ -1,5 +1,6 @@
 """A plan file stands for flags, goes behind what is typed, and is refused by file, line and field."""
 
+from asyncio import to_thread
 from pathlib import Path
 
 import orjson
@@ -7,7 +8,9 @@ import pytest
 from click.testing import CliRunner, Result
 
 from memdock_evaluator.cli import main
-from support.evaluation import rows, write_data
+from memdock_evaluator.results.manifest import Manifest, Plan
+from support.evaluation import rows, served_url, write_data
+from support.toys import ToySystem
 
 
 def run(*words: object) -> Result:
@@ -25,31 +28,38 @@ def plan(tmp_path: Path) -> Path:
     return path
 
 
-def planned(out: Path) -> tuple[int, int]:
-    manifest = orjson.loads((out / "manifest.json").read_bytes())
-    return manifest["plan"]["k"], manifest["plan"]["repeats"]
+def plan_in(out: Path) -> Plan:
+    return Manifest.from_json((out / "manifest.json").read_bytes(), place=str(out)).plan
 
 
-def test_several_systems_and_k_run_from_one_file(plan: Path, tmp_path: Path) -> None:
-    done = run("--plan", plan)
+async def test_several_systems_and_k_run_from_one_file(plan: Path, tmp_path: Path) -> None:
+    async with served_url(ToySystem(), tmp_path / "toy") as url:
+        plan.write_text(f"{plan.read_text()}url: {url}\nsystem: [toy]\n")
+        done = await to_thread(run, "--plan", plan)
     assert done.exit_code == 0, done.output
-    assert planned(tmp_path / "runs/k-3") == (3, 2)
-    assert planned(tmp_path / "runs/k-5") == (5, 2)
-    assert {row.system for row in rows(tmp_path / "runs/k-5")} == {"baseline:oracle", "baseline:refusal"}
+    assert (plan_in(tmp_path / "runs").ks, plan_in(tmp_path / "runs").repeats) == ((3, 5), 2)
+    assert {row.system for row in rows(tmp_path / "runs")} == {
+        *("toy@3", "toy@5"),
+        *("baseline:oracle", "baseline:refusal"),
+    }
 
 
 def test_an_estimate_is_of_each_k(plan: Path, tmp_path: Path) -> None:
+    plan.write_text(f"{plan.read_text()}url: http://127.0.0.1:1\nsystem: [toy]\n")
     said = run("--plan", plan, "--estimate")
     assert said.exit_code == 0, said.output
-    assert said.output.count("16 questions of 2 dialogues") == 2
+    assert "16 questions of 2 dialogues" in said.output
+    assert "toy: 8 AddTurns, 32 Retrieve" in said.output
     assert not (tmp_path / "runs").exists()
 
 
-def test_what_is_typed_goes_before_the_file(plan: Path, tmp_path: Path) -> None:
-    done = run("--plan", plan, "--k", 7, "--out", tmp_path / "typed", "--repeats", 1, "--baseline", "refusal")
+async def test_what_is_typed_goes_before_the_file(plan: Path, tmp_path: Path) -> None:
+    typed = ("--k", 7, "--out", tmp_path / "typed", "--repeats", 1, "--baseline", "refusal", "--system", "toy")
+    async with served_url(ToySystem(), tmp_path / "toy") as url:
+        done = await to_thread(run, "--plan", plan, "--url", url, *typed)
     assert done.exit_code == 0, done.output
-    assert planned(tmp_path / "typed") == (7, 1)
-    assert {row.system for row in rows(tmp_path / "typed")} == {"baseline:refusal"}
+    assert (plan_in(tmp_path / "typed").ks, plan_in(tmp_path / "typed").repeats) == ((7,), 1)
+    assert {row.system for row in rows(tmp_path / "typed")} == {"toy", "baseline:refusal"}
 
 
 def test_families_are_recorded_and_change_no_run(plan: Path, tmp_path: Path) -> None:

@@ -15,7 +15,7 @@ from memdock_evaluator.results.folder import FolderError
 from memdock_evaluator.results.manifest import ManifestError
 from memdock_evaluator.results.parts import PartError
 from memdock_evaluator.results.rows import Outcome
-from memdock_evaluator.run.settings import IngestUnit, RunSettings
+from memdock_evaluator.run.settings import RunSettings
 from support.evaluation import QUESTIONS, ran, rows, served_url, settings, write_data
 from support.model_server import ModelServer, serve_models
 from support.served import until
@@ -236,12 +236,11 @@ async def test_a_folder_of_another_configuration_is_refused_with_the_fields_that
     await ran(settings(data, out, baselines=("refusal",)))
     before = {path: path.read_bytes() for path in out.rglob("*") if path.is_file()}
     write_data(data, dialogues=("0", "1", "2"))
-    other = settings(data, out, baselines=("refusal", "oracle"), k=5, ingest_unit=IngestUnit(name="turn"))
+    other = settings(data, out, baselines=("refusal", "oracle"), repeats=2)
     with pytest.raises(ManifestError) as caught:
         await ran(other)
     for line in (
-        "k: then 10, now 5",
-        'ingest_unit: then "pair", now "turn"',
+        "repeats: then 1, now 2",
         f"data.files.{data}: then",
         "data.languages.en.dialogues: then 2, now 3",
         "systems.baseline:oracle: then absent, now",

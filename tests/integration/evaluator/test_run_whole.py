@@ -181,7 +181,7 @@ async def test_k_holds_for_every_system_and_the_reference_time_is_off_by_default
     data, toy = write_data(tmp_path / "d.jsonl", dialogues=("0",)), Recorder()
     toy.alter = lambda memories: memories * 5
     async with served_url(toy, tmp_path / "toy") as url:
-        await ran(settings(data, tmp_path / "a", url=url, systems=("toy",), k=2))
+        await ran(settings(data, tmp_path / "a", url=url, systems=("toy",), ks=(2,)))
         assert {(query.top_k, query.reference_time) for _, query in toy.queries} == {(2, None)}
         toy.queries.clear()
         toy.alter = lambda memories: memories
@@ -193,7 +193,7 @@ async def test_k_holds_for_every_system_and_the_reference_time_is_off_by_default
     ("fields", "sentence"),
     [
         ({"reference_time": True}, "toy takes no reference time .* leave out --reference-time, or that system"),
-        ({"k": 500}, "toy gives at most 100 memories: --k 500 is more"),
+        ({"ks": (5, 500)}, "toy gives at most 100 memories: --k 500 is more"),
     ],
 )
 async def test_what_a_system_cannot_do_is_refused_before_the_run(
@@ -287,7 +287,7 @@ async def test_the_ingest_unit_decides_the_requests(tmp_path: Path, unit: str, r
     async with served_url(ToySystem(), tmp_path / "toy") as url:
         end, _ = await ran(settings(data, out, url=url, systems=("toy",), ingest_unit=IngestUnit(name=unit)))
     assert end.manifest.totals["toy"].ingest.requests == requests
-    assert end.manifest.plan.ingest_unit == unit
+    assert end.manifest.plan.ingest_units == (unit,)
     adds = [timing for timing in timings(out) if timing.stage is Stage.ADD and not timing.inner]
     assert len(adds) == requests
 

@@ -46,7 +46,7 @@ async def test_forgetting_tells_systems_apart(tmp_path: Path) -> None:
 async def test_leaks_tell_systems_apart(tmp_path: Path) -> None:
     sound, faulty = ToySystem(), ShowsEverybody()
     async with behind_a_gateway(tmp_path, ("sound", sound), ("faulty", faulty)) as reached:
-        run = RunSettings(data=(), out=str(tmp_path / "out"), k=1, concurrency=8, **reached)
+        run = RunSettings(data=(), out=str(tmp_path / "out"), ks=(1,), concurrency=8, **reached)
         end = await leak_suite(LeakSettings(run=run, languages=("en",), pairs=1), quiet(), quiet())
     assert {sentence.split()[0] for sentence in end.found} == {"faulty"}
     assert end.unmeasured == ()

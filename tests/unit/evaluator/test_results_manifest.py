@@ -32,6 +32,9 @@ PLAN = Plan(
     systems=(
         SystemFacts(
             name="toy",
+            system="toy",
+            k=10,
+            ingest_unit="pair",
             adapter=Software(name="toy", version="1"),
             features={"SOURCES": "NATIVE"},
             limits=Limits(),
@@ -39,8 +42,6 @@ PLAN = Plan(
         ),
         SystemFacts(name="baseline:oracle", baseline=True),
     ),
-    k=10,
-    ingest_unit="pair",
     repeats=1,
     seed=0,
     reference_time=False,
@@ -58,8 +59,8 @@ def test_a_manifest_survives_the_file() -> None:
 
 
 def test_a_manifest_of_another_version_is_refused() -> None:
-    with pytest.raises(ManifestError, match=r"runs/x/manifest.json: plan.k: .*another version"):
-        Manifest.from_json(MANIFEST.to_json().replace(b'"k"', b'"kk"'), place="runs/x/manifest.json")
+    with pytest.raises(ManifestError, match=r"runs/x/manifest.json: plan.repeats: .*another version"):
+        Manifest.from_json(MANIFEST.to_json().replace(b'"repeats"', b'"repeat"'), place="runs/x/manifest.json")
 
 
 def test_equal_plans_do_not_differ_after_the_file() -> None:
@@ -70,13 +71,18 @@ def test_what_differs_is_named_by_its_path() -> None:
     toy, oracle = PLAN.systems
     other = replace(
         PLAN,
-        k=5,
-        systems=(replace(toy, config_digest="sha256:2"), oracle, SystemFacts(name="baseline:refusal", baseline=True)),
+        repeats=2,
+        systems=(
+            replace(toy, config_digest="sha256:2", k=5),
+            oracle,
+            SystemFacts(name="baseline:refusal", baseline=True),
+        ),
         answerer=replace(PLAN.answerer, prompts={"ru": PromptFact(file="mine.txt", sha256="22")}),
     )
     found = differences(PLAN, other)
-    assert "k: then 10, now 5" in found
+    assert "repeats: then 1, now 2" in found
+    assert "systems.toy.k: then 10, now 5" in found
     assert 'systems.toy.config_digest: then "sha256:1", now "sha256:2"' in found
     assert any(line.startswith("systems.baseline:refusal: then absent, now {") for line in found)
     assert 'answerer.prompts.ru.sha256: then "11", now "22"' in found
-    assert len(found) == 5
+    assert len(found) == 6

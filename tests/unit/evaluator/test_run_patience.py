@@ -2,7 +2,6 @@
 
 from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
-from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -17,11 +16,13 @@ from memdock.sqlite_ledger import SqliteLedger
 from memdock_evaluator.dataset import open_dataset
 from memdock_evaluator.faults import Fault, RunStoppedError
 from memdock_evaluator.results.folder import Folder
+from memdock_evaluator.results.manifest import SystemFacts
 from memdock_evaluator.results.parts import Parts, Unit
 from memdock_evaluator.results.records import INGEST, RETRIEVE
 from memdock_evaluator.results.rows import Outcome
 from memdock_evaluator.run import memory_system
 from memdock_evaluator.run.answering import keys_of
+from memdock_evaluator.run.contestants import Contestant
 from memdock_evaluator.run.memory_system import MemorySystem
 from memdock_evaluator.run.progress import show_progress
 from memdock_evaluator.run.space import Space
@@ -178,8 +179,9 @@ async def retrieved(tmp_path: Path, system: MemorySystem, *, k: int = 10) -> Par
     data = write_data(tmp_path / "d.jsonl", dialogues=("0",))
     (dialogue,) = open_dataset(data)
     parts = Parts(Folder(str(tmp_path / "run")), Unit(system="toy", language="en", dialogue_id="0"))
-    run, progress = replace(settings(data, tmp_path / "run"), k=k), show_progress(Console(width=200))
+    run, progress = settings(data, tmp_path / "run"), show_progress(Console(width=200))
     space = Space(space_id=SPACE, system=system, parts=parts, settings=run, progress=progress)
-    retriever = SystemRetriever(space=space, parts=parts, settings=run, progress=progress)
+    contestant = Contestant(facts=SystemFacts(name="toy", system="toy", k=k), parts=parts)
+    retriever = SystemRetriever(space=space, contestants=[contestant], settings=run, progress=progress)
     await retriever.retrieve(dialogue, keys_of(dialogue, 1))
     return parts

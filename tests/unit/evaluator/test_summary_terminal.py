@@ -8,7 +8,7 @@ from rich.console import Console
 
 from memdock_evaluator.summary import print_summary, summarise
 from memdock_evaluator.summary.caveats import FEW_QUESTIONS
-from support.synthetic_rows import BASELINES, Run, a_row, a_run
+from support.synthetic_rows import BASELINES, Run, a_manifest, a_row, a_run, a_system
 
 ENOUGH = [a_row(question_id=f"q{number}") for number in range(FEW_QUESTIONS)]
 
@@ -32,7 +32,7 @@ def test_the_terminal_shows_systems_slices_and_caveats() -> None:
 
 def test_the_terminal_shows_free_tags_and_does_not_read_them_as_markup() -> None:
     rows = [replace(row, system="a[b]", axes={"user_tier": "[red]gold"}) for row in ENOUGH]
-    text = printed(replace(a_run(), rows=tuple(rows), timings=()))
+    text = printed(Run(rows=tuple(rows), timings=(), manifest=a_manifest(systems=(a_system("a[b]"),))))
     assert "User tier" in text
     assert "[red]gold" in text
     assert "a[b]" in text

@@ -22,7 +22,7 @@ from memdock_evaluator.tables.forms import FORMS
 from memdock_evaluator.tables.published import published
 from memdock_evaluator.tables.shape import Table
 from support.rumba_paper import TABLE_5
-from support.synthetic_rows import a_manifest, a_run
+from support.synthetic_rows import a_manifest, a_run, a_system
 
 
 @cache
@@ -129,7 +129,7 @@ OFFLINE = ModelFacts(kind="offline-overlap")
 @pytest.mark.parametrize(
     ("change", "rag", "full"),
     [
-        ({"k": 20}, ("k",), ()),
+        ({"systems": (a_system("rag-dense", k=20),)}, ("k",), ()),
         ({"reference_time": True}, ("reference time",), ()),
         ({"as_of": True}, ("as of",), ()),
         ({"judge": OFFLINE}, ("judge", "judge prompt"), ("judge", "judge prompt")),
