@@ -11,7 +11,7 @@ from memdock_evaluator.dataset import taxonomy
 from memdock_evaluator.results.manifest import DataCounts, JudgeFacts, Manifest, ModelFacts, SystemFacts, SystemTotals
 from memdock_evaluator.results.rows import FurtherVerdict, MemorySource, RetrievedMemory, Row, Stage, Timing
 from support.bills import bill_of_rows
-from support.synthetic_rows import LANGUAGES, Run, a_manifest, a_row
+from support.synthetic_rows import LANGUAGES, Run, a_manifest, a_row, a_system
 
 SYSTEMS: Mapping[str, tuple[float, int]] = {
     "memorybank": (0.46, 620),
@@ -135,6 +135,13 @@ def _timings(rows: Iterable[Row]) -> Iterable[Timing]:
         yield Timing(**where, question_id=row.question_id, stage=Stage.ANSWER, ms=700.0 + number % 90)  # type: ignore[arg-type]
 
 
+def _facts(name: str) -> SystemFacts:
+    if name.startswith("baseline:"):
+        return SystemFacts(name=name, baseline=True)
+    system, _, k = name.partition("@")
+    return a_system(system, k=int(k or 10), name=name)
+
+
 def _manifest(dialogues: int, questions: int) -> Manifest:
     manifest = a_manifest()
     pollux = ModelFacts(kind="openai", model="pollux-judge-7b", host="models.example", form="pollux")
@@ -145,10 +152,7 @@ def _manifest(dialogues: int, questions: int) -> Manifest:
     plan = replace(
         manifest.plan,
         data=facts,
-        systems=tuple(
-            SystemFacts(name=name, baseline=name.startswith("baseline:"), config_digest=f"digest of {name}")
-            for name in SYSTEMS
-        ),
+        systems=tuple(map(_facts, SYSTEMS)),
         judges={
             "first": JudgeFacts(languages=LANGUAGES, primary_for=LANGUAGES, model=pollux),
             "second": JudgeFacts(languages=LANGUAGES, primary_for=(), model=second),
