@@ -4,7 +4,7 @@
 elsewhere, has them too.
 """
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, TypeAlias
 
@@ -120,33 +120,34 @@ def _read(manifest: bytes, summary: bytes, place: str) -> ForgettingResult | Lea
 
 def _differs(manifest: SuiteManifest, plan: Plan) -> Differs:
     """By system of both."""
-    of_run = {system.name: system for system in plan.systems}
-    of_all = tuple(_of_plan(manifest, plan))
+    of_run, of_all = plan.contestants, tuple(_of_data(manifest, plan))
     return {
-        system.name: (*_of_system(of_run[system.name], system), *of_all)
+        system.name: (*_of_system(of_run[system.name], system, manifest.suite), *of_all)
         for system in manifest.plan.systems
         if system.name in of_run
     }
 
 
-def _of_system(of_run: SystemFacts, of_suite: SystemFacts) -> Iterator[str]:
+def _of_system(asked: Sequence[SystemFacts], of_suite: SystemFacts, suite: str) -> Iterator[str]:
+    """`asked`: the contestants that are this memory system. The suite on leaks has no k that counts."""
+    of_run = asked[0]
     if of_run.config_digest != of_suite.config_digest:
         yield said("configuration")
     if (of_run.adapter, of_run.framework) != (of_suite.adapter, of_suite.framework):
         yield said("version")
     if of_run.models != of_suite.models:
         yield said("models")
-
-
-def _of_plan(manifest: SuiteManifest, plan: Plan) -> Iterator[str]:
-    """The suite on leaks has data of its own and no k that counts."""
-    if manifest.plan.ingest_unit != plan.ingest_unit:
+    if of_run.ingest_unit != of_suite.ingest_unit:
         yield said("ingest unit")
+    if suite == FORGETTING and of_suite.k not in [each.k for each in asked]:
+        yield "k"
+
+
+def _of_data(manifest: SuiteManifest, plan: Plan) -> Iterator[str]:
+    """The suite on leaks has data of its own."""
     if manifest.suite == FORGETTING:
         if {file.sha256 for file in manifest.plan.data.files} - {file.sha256 for file in plan.data.files}:
             yield said("data")
-        if manifest.plan.k != plan.k:
-            yield "k"
 
 
 _MANIFEST = TypeAdapter(SuiteManifest)

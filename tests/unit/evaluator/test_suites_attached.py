@@ -140,12 +140,12 @@ def test_a_later_report_has_them_without_being_told(run: Path, tmp_path: Path) -
 
 
 def test_another_configuration_and_other_data_are_marked(run: Path, tmp_path: Path) -> None:
-    systems = tuple(replace(system, config_digest="another") for system in a_manifest().plan.systems)
+    systems = tuple(replace(system, config_digest="another", k=5) for system in a_manifest().plan.systems)
     data = replace(a_manifest().plan.data, files=(DataFile(path="other", sha256="cd" * 32),))
     assert report(run, forgetting(tmp_path / "other", systems=("rag-dense",), data=data)).exit_code == 0
     assert table(run, "forgetting")[0]["differs in"] == "data"
     suite = tmp_path / "changed"
-    plan = replace(a_manifest().plan, systems=systems, k=5)
+    plan = replace(a_manifest().plan, systems=systems)
     begun = begin(Folder(str(suite)), "forgetting", plan, {}, ())
     finish(Folder(str(suite)), begun, json.loads((tmp_path / "other/summary.json").read_bytes()), ())
     assert report(run, suite).exit_code == 0
@@ -154,9 +154,10 @@ def test_another_configuration_and_other_data_are_marked(run: Path, tmp_path: Pa
 
 
 def test_of_a_system_in_two_suites_the_newest_counts(run: Path, tmp_path: Path) -> None:
-    one, two = forgetting(tmp_path / "one"), forgetting(tmp_path / "two", k=5)
-    for suite, day in ((one, "01"), (two, "02")):
+    one, two = forgetting(tmp_path / "one"), forgetting(tmp_path / "two")
+    for suite, day, k in ((one, "01", 10), (two, "02", 5)):
         manifest = json.loads((suite / "manifest.json").read_bytes())
+        manifest["plan"]["systems"] = [{**system, "k": k} for system in manifest["plan"]["systems"]]
         manifest["finished"] = f"2024-10-{day}T10:00:00Z"
         (suite / "manifest.json").write_text(json.dumps(manifest))
     assert report(run, two, one).exit_code == 0
