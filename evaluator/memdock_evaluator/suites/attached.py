@@ -145,9 +145,9 @@ def _of_system(asked: Sequence[SystemFacts], of_suite: SystemFacts, suite: str) 
 
 def _of_data(manifest: SuiteManifest, plan: Plan) -> Iterator[str]:
     """The suite on leaks has data of its own."""
-    if manifest.suite == FORGETTING:
-        if {file.sha256 for file in manifest.plan.data.files} - {file.sha256 for file in plan.data.files}:
-            yield said("data")
+    of_suite, of_run = ({file.sha256 for file in each.data.files} for each in (manifest.plan, plan))
+    if manifest.suite == FORGETTING and of_suite - of_run:
+        yield said("data")
 
 
 _MANIFEST = TypeAdapter(SuiteManifest)
