@@ -11,7 +11,7 @@ from memdock_evaluator.results.finalise import MANIFEST
 from memdock_evaluator.results.folder import Folder
 from memdock_evaluator.results.manifest import AskedAgain, Manifest
 from memdock_evaluator.results.parts import Parts, Unit
-from memdock_evaluator.results.records import ANSWER, CLOSE, JUDGE, RETRIEVE, ROWS, Blame, Closed
+from memdock_evaluator.results.records import ANSWER, JUDGE, RETRIEVE, ROWS, Blame
 from memdock_evaluator.results.rows import Outcome, Row
 from memdock_evaluator.run.beginning import now
 from memdock_evaluator.run.settings import SettingsError
@@ -92,9 +92,7 @@ def _unsettle(parts: Parts, outcomes: Collection[str], mark: Blame) -> None:
         parts.write(ROWS, [unanswered(row, mark) if _key(row) in failed else row for row in rows])
     unsettle(parts, JUDGE, mark, outcomes)
     unsettle(parts, ANSWER, mark, outcomes)
-    closed = parts.newest(CLOSE)
-    if unsettle(parts, RETRIEVE, mark, outcomes) and closed and closed[-1].blame is None:
-        parts.write(CLOSE, [Closed(reset=False, blame=mark)])  # the space is filled again, and given back again
+    unsettle(parts, RETRIEVE, mark, outcomes)
 
 
 def _by_key(rows: Iterable[Row]) -> dict[Key, list[Row]]:

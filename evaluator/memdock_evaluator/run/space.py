@@ -10,13 +10,18 @@ from memdock_evaluator.faults import Fault
 from memdock_evaluator.results.manifest import IngestCounts
 from memdock_evaluator.results.names import safe_name
 from memdock_evaluator.results.parts import Parts
-from memdock_evaluator.results.records import CLOSE, INGEST, Closed, Ingested
+from memdock_evaluator.results.records import CLOSE, INGEST, Blame, Closed, Ingested
+from memdock_evaluator.results.rows import Outcome
 from memdock_evaluator.run.ingest import Ingest
 from memdock_evaluator.run.memory_system import MemorySystem
 from memdock_evaluator.run.progress import Progress, Work
 from memdock_evaluator.run.requests import groups, said_by
 from memdock_evaluator.run.settings import RunSettings
 from memdock_evaluator.run.settling import blame_of
+
+_FILLED_AGAIN = Blame(
+    outcome=Outcome.INFRASTRUCTURE_ERROR, reason="FILLED_AGAIN", detail="it was filled again for questions to be asked"
+)
 
 
 def space_id(run_id: str, dialogue_id: str, language: str, ingest: int = 0) -> str:
@@ -65,7 +70,9 @@ class Space:
         self.keep(dialogue, await ingest.finish())
 
     async def emptied(self) -> Ingest:
-        """The filling of it from the beginning."""
+        """The filling of it from the beginning; where it had been given back, it will have to be once more."""
+        if self._closed():
+            self.parts.write(CLOSE, [Closed(reset=False, blame=_FILLED_AGAIN)])
         await self.system.reset(self.space_id)
         return self._ingest()
 

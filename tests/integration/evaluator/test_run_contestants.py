@@ -100,6 +100,7 @@ async def test_a_k_that_was_lost_is_asked_again_alone(tmp_path: Path) -> None:
     assert end.complete
     assert len(toy.calls("retrieve")) == asked + 8, "of the k that was lost alone"
     assert stored(toy) == 2 * before, "the spaces had been given back"
+    assert not any(toy.kept.values()), "and are once more"
     async with served_url(ToySystem(), tmp_path / "other") as url:
         await ran(run_of(tmp_path, url, 1, 3, name="straight"))
     assert (tmp_path / "straight/outcomes.jsonl").read_bytes() == (tmp_path / "run/outcomes.jsonl").read_bytes()
