@@ -34,40 +34,16 @@ BODIES: dict[str, dict[str, Any]] = {
 """A good body of each call that takes one."""
 
 
-class DocumentedSite:
-    """The gateway's HTTP face and the OpenAPI document that it serves. `operations`: verb, path, operation by name."""
+class Document:
+    """An OpenAPI document. `operations`: verb, path, operation by name."""
 
-    def __init__(self, session: aiohttp.ClientSession, gateway: RunningGateway, document: dict[str, Any]) -> None:
-        self.session = session
-        self.gateway = gateway
+    def __init__(self, document: dict[str, Any]) -> None:
         self.document = document
         self.operations = {
             operation["operationId"]: (verb, path, operation)
             for path, operations in document["paths"].items()
             for verb, operation in operations.items()
         }
-
-    async def send(
-        self,
-        operation_id: str,
-        body: Any = None,
-        *,
-        key: str | None = None,
-        query: str = "",
-        system: str = "rag",
-        verb: str = "",
-        content_type: str = "application/json",
-    ) -> tuple[int, str, Any]:
-        """Status, content type and JSON; `verb`, `content_type`: other ones than documented."""
-        own_verb, path, operation = self.operations[operation_id]
-        url = self.gateway.url("http") + path.format(system=system, space_id="s") + query
-        headers = {"authorization": f"Bearer {self.gateway.keys['all'] if key is None else key}"}
-        data = None
-        if "requestBody" in operation:
-            headers["content-type"] = content_type
-            data = orjson.dumps(body)
-        async with self.session.request(verb or own_verb, url, data=data, headers=headers) as response:
-            return response.status, response.content_type, await response.json(content_type=None)
 
     def errors_of(self, operation_id: str, status: int, content_type: str, answer: Any) -> list[str]:
         """Where an answer is not as the document says."""
@@ -85,6 +61,8 @@ class DocumentedSite:
         assert not unknown, f"the walk does not know {unknown}"
         if "anyOf" in schema:
             return min((self.errors(value, one, where) for one in schema["anyOf"]), key=len)
+        if "type" not in schema:
+            return []  # anything
         if (type(value) is bool and schema["type"] != "boolean") or not isinstance(value, KINDS[schema["type"]]):
             return [f"{where}: not {schema['type']}"]
         found = []
@@ -108,6 +86,37 @@ class DocumentedSite:
         return found
 
 
+class DocumentedSite(Document):
+    """The gateway's HTTP face and the OpenAPI document that it serves."""
+
+    def __init__(self, session: aiohttp.ClientSession, gateway: RunningGateway, document: dict[str, Any]) -> None:
+        super().__init__(document)
+        self.session = session
+        self.gateway = gateway
+
+    async def send(
+        self,
+        operation_id: str,
+        body: Any = None,
+        *,
+        key: str | None = None,
+        query: str = "",
+        system: str = "rag",
+        verb: str = "",
+        content_type: str = "application/json",
+    ) -> tuple[int, str, Any]:
+        """Status, content type and JSON; `verb`, `content_type`: other ones than documented."""
+        own_verb, path, operation = self.operations[operation_id]
+        url = self.gateway.url("http") + path.format(system=system, space_id="s") + query
+        headers = {"authorization": f"Bearer {self.gateway.keys['all'] if key is None else key}"}
+        data = None
+        if "requestBody" in operation:
+            headers["content-type"] = content_type
+            data = orjson.dumps(body)
+        async with self.session.request(verb or own_verb, url, data=data, headers=headers) as response:
+            return response.status, response.content_type, await response.json(content_type=None)
+
+
 KINDS: dict[str, type | tuple[type, ...]] = {
     "object": dict,
     "array": list,
@@ -115,6 +124,7 @@ KINDS: dict[str, type | tuple[type, ...]] = {
     "boolean": bool,
     "integer": int,
     "number": (int, float),
+    "null": type(None),
 }
 KNOWN_WORDS = {
     "anyOf",
@@ -131,6 +141,8 @@ KNOWN_WORDS = {
     "format",
     "minimum",
     "maximum",
+    "title",
+    "default",
 }
 
 

@@ -1,56 +1,40 @@
 """The HTTP face of the service: routes, their shapes, and errors as problem documents."""
 
 import asyncio
-from collections.abc import AsyncGenerator, Callable, Iterator
+from collections.abc import AsyncGenerator, Awaitable, Callable, Iterator
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from importlib.metadata import version
-from importlib.resources import files as resources
 from typing import Annotated, Any, Literal
 
 from fastapi import APIRouter, Depends, FastAPI, Header, Path, Query, Request, Response
 from fastapi.exceptions import RequestValidationError
 from fastapi.responses import StreamingResponse
-from pydantic import ValidationError
 from starlette.exceptions import HTTPException
+from starlette.requests import ClientDisconnect
 
 from memdock.callers import Callers
-from memdock.errors import (
-    ContentTypeError,
-    DeadlineExceededError,
-    FieldError,
-    InvalidArgumentError,
-    MemdockError,
-    NotFoundError,
-    PayloadTooLargeError,
-    VerbError,
-)
-from memdock.face import as_error, read_call
-from memdock.http_reply import all_headers, problem_reply
+from memdock.errors import InvalidArgumentError, MemdockError, error
+from memdock.face import read_call
 from memdock.keys import EVALUATION_CALLS, Key
 from memdock_evaluator.baselines import BASELINES
 from memdock_evaluator.service import shapes
+from memdock_evaluator.service.bodies import plan_text, resume
 from memdock_evaluator.service.desk import Desk
-from memdock_evaluator.service.faults import PlanError, ResultsUnreachableError
+from memdock_evaluator.service.faults import PlanError
 from memdock_evaluator.service.files import KINDS, REPORTS, TABLE, TABLE_KINDS, Files, report_policy
 from memdock_evaluator.service.links import Links
 from memdock_evaluator.service.metrics import Metrics
 from memdock_evaluator.service.offer import Offer
+from memdock_evaluator.service.pages import pages
 from memdock_evaluator.service.plans import TAKEN
+from memdock_evaluator.service.problems import invalid, problem
 from memdock_evaluator.service.systems import Systems
 from memdock_evaluator.service.watch import TERMINAL, Seen, Watch
 
 RunId = Annotated[str, Path(max_length=64, description="As POST /v1/runs gave it.")]
 
-MAX_BODY_BYTES = 64 * 1024
-BODY_S = 30.0
 MAX_WATCHING = 256
-PAGE_POLICY = (
-    "default-src 'none'; script-src 'self'; style-src 'self'; connect-src 'self'; img-src data:; base-uri 'none'; "
-    "form-action 'none'; frame-ancestors 'none'"
-)
-PAGE_KINDS = {"page.js": "text/javascript", "page.css": "text/css"}
-_PLAN_KINDS = ("application/json", "application/yaml", "application/x-yaml", "text/yaml")
 _PLAN_BODY: dict[str, Any] = {
     "requestBody": {
         "required": True,
@@ -71,7 +55,7 @@ _PROBLEMS: dict[int | str, dict[str, Any]] = {
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Parts:
-    """What stands behind the face. `wake`: there may be a run to take. `ready`: whether the results can be reached."""
+    """What stands behind the face. `wake`: there may be a run to take. `ready`: as of `pages`."""
 
     callers: Callers
     desk: Desk
@@ -82,7 +66,7 @@ class Parts:
     systems: Systems
     metrics: Metrics
     wake: Callable[[], None]
-    ready: Callable[[], "asyncio.Future[bool]"]
+    ready: Callable[[], Awaitable[bool]]
 
 
 def http_app(parts: Parts) -> FastAPI:
@@ -97,9 +81,10 @@ def http_app(parts: Parts) -> FastAPI:
         responses=_PROBLEMS,
     )
     app.include_router(_Routes(parts).router())
-    app.include_router(_pages(parts), include_in_schema=False)
-    for kind in (MemdockError, RequestValidationError, HTTPException):
-        app.add_exception_handler(kind, _problem)
+    app.router.routes.extend(pages(parts.metrics, parts.ready))
+    for kind in (MemdockError, HTTPException, ClientDisconnect, Exception):
+        app.add_exception_handler(kind, problem)
+    app.add_exception_handler(RequestValidationError, _invalid)
     app.openapi = lambda: _document(app)  # type: ignore[method-assign]  # FastAPI's own way to change it
     return app
 
@@ -123,7 +108,7 @@ class _Routes:
 
         @router.post("/estimates", summary="What a run would ask and cost", openapi_extra=_PLAN_BODY)
         async def estimate(key: Annotated[Key, read], request: Request) -> shapes.Estimate:
-            text = await _plan_text(request)
+            text = await plan_text(request)
             async with self._computing:
                 return await asyncio.to_thread(parts.desk.estimate, key, text)
 
@@ -136,7 +121,7 @@ class _Routes:
                 str, Header(description="The client's own id: the same one starts no second run.", max_length=128)
             ] = "",
         ) -> shapes.Run:
-            run = await asyncio.to_thread(parts.desk.start, key, await _plan_text(request), idempotency_key)
+            run = await asyncio.to_thread(parts.desk.start, key, await plan_text(request), idempotency_key)
             parts.wake()
             response.headers["Location"] = f"/v1/runs/{run.run_id}"
             return run
@@ -162,8 +147,8 @@ class _Routes:
             },
         )
         async def resume_run(key: Annotated[Key, start], run_id: RunId, request: Request) -> shapes.Run:
-            resume = _resume(await bounded_body(request))
-            run = await asyncio.to_thread(parts.desk.resume, key, run_id, resume.budget)
+            how = await resume(request)
+            run = await asyncio.to_thread(parts.desk.resume, key, run_id, how.budget)
             parts.wake()
             return run
 
@@ -293,7 +278,7 @@ class _Routes:
         if seen.ended and seen.attempt == run.attempt and run.state in TERMINAL:
             return Response(status_code=204)
         if self._parts.watch.watching >= MAX_WATCHING:
-            raise ResultsUnreachableError
+            raise error("RATE_LIMITED", "too many follow runs at this server; try again later", retry_after_s=30)
         events = self._parts.watch.events(key, run_id, seen, allowed)
         headers = {"cache-control": "no-store", "x-accel-buffering": "no"}
         return StreamingResponse(_closing(events), media_type="text/event-stream", headers=headers)
@@ -310,83 +295,6 @@ class _Routes:
         ticket, expires = self._parts.links.sign(key.tenant, run_id)
         path = f"/v1/runs/{run_id}/report?lang={lang}&ticket={ticket}"
         return shapes.Link(path=path, expires=datetime.fromtimestamp(expires, UTC))
-
-
-def _pages(parts: Parts) -> APIRouter:
-    """Health, metrics, and the page for people."""
-    router = APIRouter()
-    page = resources("memdock_evaluator.service") / "page"
-    headers = {"content-security-policy": PAGE_POLICY, "cache-control": "no-cache"}
-
-    @router.get("/livez")
-    async def livez() -> dict[str, bool]:
-        return {"live": True}
-
-    @router.get("/readyz")
-    async def readyz() -> dict[str, bool]:
-        if not await parts.ready():
-            raise ResultsUnreachableError
-        return {"ready": True}
-
-    @router.get("/metrics")
-    async def metrics() -> Response:
-        return Response(parts.metrics.render(), media_type="text/plain; version=0.0.4; charset=utf-8")
-
-    @router.get("/")
-    async def index() -> Response:
-        content = page.joinpath("page.html").read_bytes()
-        return Response(content, media_type="text/html; charset=utf-8", headers=headers)
-
-    @router.get("/page/{name}")
-    async def asset(name: str) -> Response:
-        if name not in PAGE_KINDS:
-            raise NotFoundError("PATH_NOT_FOUND", "there is no such path")
-        return Response(page.joinpath(name).read_bytes(), media_type=PAGE_KINDS[name], headers=headers)
-
-    @router.get("/favicon.ico")
-    async def icon() -> Response:
-        return Response(status_code=204)
-
-    return router
-
-
-async def _plan_text(request: Request) -> str:
-    """The body, bounded as it comes."""
-    kind = request.headers.get("content-type", "").partition(";")[0].strip().lower()
-    if kind not in _PLAN_KINDS:
-        raise ContentTypeError(
-            "CONTENT_TYPE_UNSUPPORTED", "send the plan with Content-Type: application/json or application/yaml"
-        )
-    try:
-        return (await bounded_body(request)).decode()
-    except UnicodeDecodeError:
-        raise PlanError("plan", "it is not UTF-8 text") from None
-
-
-async def bounded_body(request: Request) -> bytes:
-    """The body of a request; raises PAYLOAD_TOO_LARGE as soon as it is known to be."""
-    body = bytearray()
-    try:
-        async with asyncio.timeout(BODY_S):
-            async for piece in request.stream():
-                body += piece
-                if len(body) > MAX_BODY_BYTES:
-                    said = f"the body has more than {MAX_BODY_BYTES} bytes"
-                    raise PayloadTooLargeError("PAYLOAD_TOO_LARGE", said)
-    except TimeoutError:
-        late = f"the body did not come within {BODY_S:g} s: send as many bytes as Content-Length says"
-        raise DeadlineExceededError("DEADLINE_EXCEEDED", late) from None
-    return bytes(body)
-
-
-def _resume(body: bytes) -> shapes.Resume:
-    if not body:
-        return shapes.Resume()
-    try:
-        return shapes.Resume.model_validate_json(body)
-    except ValidationError as fault:
-        first = fault.errors(include_url=False, include_input=False, include_context=False)[0]
-        raise PlanError(".".join(map(str, first["loc"])) or "body", first["msg"]) from None
 
 
 async def _closing(events: AsyncGenerator[bytes, None]) -> AsyncGenerator[bytes, None]:
@@ -406,27 +314,9 @@ def _allows(key: Key, call: str, system: str | None = None) -> bool:
     return True
 
 
-async def _problem(request: Request, fault: Exception) -> Response:
-    request_id: str = request.state.request_id
-    reply = problem_reply(_as_error(fault, request_id), request_id)
-    response = Response(reply.body, reply.status)
-    response.raw_headers = all_headers(reply, request_id)
-    return response
-
-
-def _as_error(fault: Exception, request_id: str) -> MemdockError:
-    if isinstance(fault, RequestValidationError):
-        found = [FieldError(".".join(map(str, each["loc"][1:])) or "body", each["msg"]) for each in fault.errors()]
-        first = found[0]
-        return InvalidArgumentError("VALIDATION_FAILED", f"{first.field}: {first.description}", fields=found)
-    if isinstance(fault, HTTPException) and fault.status_code == 404:
-        return NotFoundError("PATH_NOT_FOUND", "there is no such path; /openapi.json lists those that there are")
-    if isinstance(fault, HTTPException) and fault.status_code == 405:
-        allow = [verb.strip() for verb in (fault.headers or {}).get("Allow", "").split(",")]
-        return VerbError(f"this path takes {' or '.join(allow)}", allow)
-    if isinstance(fault, HTTPException):
-        return InvalidArgumentError("MALFORMED_REQUEST", "the request cannot be read")
-    return as_error(fault, "", request_id)
+async def _invalid(request: Request, fault: Exception) -> Response:
+    assert isinstance(fault, RequestValidationError)
+    return await problem(request, invalid(fault.errors()))
 
 
 def _document(app: FastAPI) -> dict[str, Any]:

@@ -9,7 +9,7 @@ import os
 import signal
 import sys
 from collections import deque
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -43,6 +43,8 @@ STOP_S = 60.0
 class Told:
     """What the process has told so far."""
 
+    plain: Callable[[str], str]
+    """Takes the server's own folders out of a sentence."""
     done: dict[str, tuple[int, int]] = field(default_factory=dict)
     said: deque[Said] = field(default_factory=lambda: deque(maxlen=MAX_SAID))
     ends: deque[str] = field(default_factory=lambda: deque(maxlen=40))
@@ -63,12 +65,12 @@ class Told:
     def say(self, text: str) -> None:
         """A sentence for whoever watches."""
         self.numbers += 1
-        self.said.append(Said(number=self.numbers, at=now(), text=text[:MAX_SENTENCE]))
+        self.said.append(Said(number=self.numbers, at=now(), text=self.plain(text)[:MAX_SENTENCE]))
 
     def sentences(self) -> tuple[str, ...]:
         """The words of the end without the usage that a command line would see."""
         words = [line for line in self.ends if line and not line.startswith(("Usage:", "Try '"))]
-        return tuple(line.removeprefix("Error: ")[:MAX_SENTENCE] for line in words)
+        return tuple(self.plain(line.removeprefix("Error: "))[:MAX_SENTENCE] for line in words)
 
 
 class Carrier:
@@ -81,7 +83,7 @@ class Carrier:
         self._book, self._offer, self._address = book, offer, address
         self._place, self._number = place, number
         self._scratch, self._beat_s = scratch, beat_s
-        self._told = Told()
+        self._told = Told(plain=lambda said: offer.without_places(said, address, str(scratch)))
         self._count = 0
         self._process: asyncio.subprocess.Process | None = None
         self._cancelled = self._lost = self._drained = False

@@ -55,7 +55,7 @@ class Desk:
             try:
                 found = estimate(made)
             except (SettingsError, PromptError, DatasetError) as error:
-                raise PlanError("data", self._without_folder(str(error))) from error
+                raise PlanError("data", self._offer.without_places(str(error))) from error
         if not found.questions:
             raise PlanError("data", "the data that is selected holds no question")
         return shapes.Estimate(
@@ -123,6 +123,8 @@ class Desk:
         place = self.place(key, run_id)
         if not place.ended:
             self._book.cancel(place)
+            # Looked at again: who takes the run from now on finds the mark before it begins.
+            place = self.place(key, run_id)
             if not place.taken:
                 self._book.end(place, cancelled_while_queued())
         return self.run(key, run_id)
@@ -147,10 +149,6 @@ class Desk:
     def _settings(self, plan: Plan) -> Iterator[RunSettings]:
         with tempfile.TemporaryDirectory(prefix="memdock-plan-") as scratch:
             yield plans.settings(plan, self._offer, Path(scratch))
-
-    def _without_folder(self, said: str) -> str:
-        """A sentence about a data file, without where the server has it."""
-        return said.replace(f"{self._offer.data}/", "") if self._offer.data else said
 
     def _shown(self, place: Place) -> shapes.Run | None:
         asked, attempt = self._book.asked(place), self._book.attempt(place)

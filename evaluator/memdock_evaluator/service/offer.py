@@ -81,6 +81,12 @@ class Offer:
         """
         return [OWN, *sorted(self._files())]
 
+    def without_places(self, said: str, *more: str) -> str:
+        """A sentence without the folders in which the server has things; `more`: such folders."""
+        for folder in (*more, str(self.data) if self.data else ""):
+            said = said.replace(f"{folder}/", "") if folder else said
+        return said
+
     def _files(self) -> Iterator[str]:
         root = None if self.data is None else self.data.resolve()
         for folder, folders, files in os.walk(root) if root else ():

@@ -6,6 +6,7 @@ import json
 import tempfile
 import time
 from collections.abc import Coroutine
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -13,7 +14,7 @@ from typing import Any
 import structlog
 
 from memdock.callers import Anybody, Callers, KeyFileCallers, keep_reloading
-from memdock.errors import MemdockError
+from memdock.errors import MemdockError, error
 from memdock.http_server import HttpServer
 from memdock.key_file import KeyFileError
 from memdock.log import log_fault
@@ -37,6 +38,7 @@ from memdock_evaluator.service.watch import Watch
 READY_S = 3.0
 """The longest that the results address may take to answer."""
 READY_HOLDS_S = 1.0
+THREADS = 64
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -75,6 +77,8 @@ async def serve(settings: ServiceSettings, port_file: Path | None) -> None:
 
 async def _open(settings: ServiceSettings, ends: contextlib.AsyncExitStack) -> int:
     """Everything from the marks to the port; `ends` closes it in the other order."""
+    # Beats must find a thread although slow stores hold others.
+    asyncio.get_running_loop().set_default_executor(ThreadPoolExecutor(THREADS, thread_name_prefix="files"))
     marks = Marks(settings.results)
     links, book = Links(marks), Book(marks)
     with tempfile.TemporaryDirectory() as scratch:
@@ -93,6 +97,7 @@ async def _open(settings: ServiceSettings, ends: contextlib.AsyncExitStack) -> i
         ended=lambda end: _tell_end(metrics, end),
         took_over=metrics.run_taken_over,
     )
+    readiness = _Readiness(links)
     parts = Parts(
         callers=callers,
         desk=desk,
@@ -103,15 +108,18 @@ async def _open(settings: ServiceSettings, ends: contextlib.AsyncExitStack) -> i
         systems=Systems(settings.offer.gateway, settings.gateway_key),
         metrics=metrics,
         wake=replica.wake,
-        ready=_Readiness(links).ready,
+        ready=readiness.ready,
     )
-    server = HttpServer(Access(http_app(parts), metrics), settings.listen, tls=settings.tls)
+    server = HttpServer(
+        Access(http_app(parts), metrics, loopback=settings.keys is None), settings.listen, tls=settings.tls
+    )
     ends.push_async_callback(server.stop)
     if isinstance(callers, KeyFileCallers):
         _background(keep_reloading(callers), ends)
     _background(replica.work(), ends)
     ends.push_async_callback(replica.drain)
     ends.callback(watch.end)
+    ends.callback(readiness.end)
     await server.start()
     return server.port
 
@@ -141,13 +149,21 @@ class _Readiness:
         self._links = links
         self._asked_s = float("-inf")
         self._looking: asyncio.Future[bool] | None = None
+        self._draining = False
 
-    def ready(self) -> "asyncio.Future[bool]":
+    def end(self) -> None:
+        """From now on whoever shares out calls is to share them out to others."""
+        self._draining = True
+
+    async def ready(self) -> bool:
+        """Raises DRAINING once the server ends."""
+        if self._draining:
+            raise error("DRAINING", "the server is stopping; another one, or this one later, will answer")
         now_s = time.monotonic()
         if self._looking is None or (self._looking.done() and now_s - self._asked_s >= READY_HOLDS_S):
             self._asked_s = now_s
             self._looking = asyncio.ensure_future(self._look())
-        return asyncio.shield(self._looking)
+        return await asyncio.shield(self._looking)
 
     async def _look(self) -> bool:
         try:
