@@ -46,7 +46,7 @@ async def target_of(
             service = wrap(engine, system)
             async with faces_of(service, limits=engine.limits, check_ready=engine.check_ready) as where:
                 faces = tuple(open_face(Endpoint(url=url)) for url in where.urls)
-                target = Target(faces=faces, models=models)
+                target = Target(faces=faces, urls=where.urls, models=models)
                 await target.describe()
                 yield target
                 for face in faces:

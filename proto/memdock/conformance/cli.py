@@ -219,15 +219,14 @@ async def opened(options: Options) -> AsyncIterator[Target]:
             ends.push_async_callback(process.stop)
             await process.start()
         tls = Tls(ca_file=options.ca_file) if options.ca_file else None
-        faces = [
-            [open_face(Endpoint(url=url, credential=key, tls=tls)) for url in urls]
-            for key in (options.key, options.other_key)
-            if key or key is options.key
-        ]
+        keys = (options.key, *((options.other_key,) if options.other_key else ()))
+        faces = [[open_face(Endpoint(url=url, credential=key, tls=tls)) for url in urls] for key in keys]
         for face in [face for some in faces for face in some]:
             ends.push_async_callback(face.close)
         target = Target(
             faces=tuple(faces[0]),
+            urls=urls,
+            key=options.key,
             system=options.system,
             models=models,
             process=process,

@@ -69,18 +69,17 @@ def print_report(report: Report, console: Console) -> None:
         highlight=False,
     )
     table = Table(box=None, pad_edge=False, show_edge=False)
-    for heading in ("id", "level", "case", "face", "verdict", "why", "s"):
-        table.add_column(heading, justify="right" if heading == "s" else "left", overflow="fold")
+    for heading in ("id", "verdict", "face", "case, and why it did not pass", "s"):
+        narrow = heading != "case, and why it did not pass"
+        table.add_column(heading, justify="right" if heading == "s" else "left", no_wrap=narrow, overflow="fold")
     for row in _merged(report.results):
         first = row[0]
         colour = _COLOURS[first.verdict]
         table.add_row(
             first.case.id,
-            str(first.case.level),
-            escape(first.case.title),
-            "+".join(result.face for result in row),
             f"[{colour}]{first.verdict}[/]",
-            escape(first.reason),
+            "+".join(result.face for result in row),
+            escape(first.case.title) + (f"\n[{colour}]{escape(first.reason)}[/]" if first.reason else ""),
             f"{max(result.seconds for result in row):.1f}",
         )
     console.print(table)

@@ -99,10 +99,10 @@ async def run_case(case: Case, target: Target, face: Face, settings: Settings) -
         return result(Verdict.FAILED, f"did not end within {settings.timeout_s:g} s")
     except MemdockError as error:
         return result(Verdict.FAILED, f"an unexpected error: {error.reason}: {error.message}")
-    except CannotRunError as problem:
-        if case.alone:  # it has taken the system down, and the system did not come back
-            return result(Verdict.FAILED, str(problem))
-        raise
+    except CannotRunError as problem:  # what was to be started, or to come back, did not
+        return result(Verdict.FAILED, str(problem))
+    except Exception as fault:  # noqa: BLE001 - one case that cannot cope with an answer must not hide the others
+        return result(Verdict.FAILED, f"the check itself failed: {type(fault).__name__}: {fault}")
     finally:
         await probe.clean()
 

@@ -39,6 +39,9 @@ class Target:
     """The system under test. `faces`: one or two. `system`: its name behind a gateway; empty: a lone server."""
 
     faces: tuple[Face, ...]
+    urls: tuple[str, ...] = ()
+    """Their addresses."""
+    key: str = ""
     system: str = ""
     description: Description = field(init=False)
     models: Models | None = None
