@@ -21,6 +21,13 @@ test-slow: .venv/.dev ## the tests that take longer: kills, large files, wheels
 test-adapters: .venv/.dev ## the adapters with their real frameworks; builds their environments where they are missing
 	$(BIN)/pytest tests/adapters
 
+PGVECTOR = $(BIN)/memdock-pgvector serve --data {data} --embedder {model_url}\#words --grpc 127.0.0.1:{port} --http 127.0.0.1:{http_port}
+CONFORMANCE = $(BIN)/memdock-conformance --known-failures adapters/pgvector/conformance.toml
+
+conformance: .venv/.dev ## hold the reference memory and the gateway to the protocol (three minutes)
+	$(CONFORMANCE) --launch "$(PGVECTOR) --system rag-dense --fusion dense"
+	$(CONFORMANCE) --launch "$(PGVECTOR) --system rag-hybrid" --gateway $(BIN)/memdock-gateway
+
 test-sentence: .venv-sentence/.ready ## the embedder's loading code for FRIDA and Qwen3, in an environment of its own (1.5 GB)
 	HF_HUB_OFFLINE=1 PYTHONPATH=services/embedder .venv-sentence/bin/python -m pytest -o filterwarnings= \
 	  tests/integration/embedder/test_embedder_sentence.py
@@ -67,4 +74,4 @@ clean: ## remove what was made, the environment too; runs of your own stay
 	.venv-sentence/bin/pip --disable-pip-version-check --quiet install -r $<
 	@touch $@
 
-.PHONY: help demo test test-slow test-adapters test-sentence check proto bench wheels clean
+.PHONY: help demo test test-slow test-adapters conformance test-sentence check proto bench wheels clean

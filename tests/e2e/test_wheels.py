@@ -45,7 +45,16 @@ def test_the_install_is_small_and_without_torch(installed: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    "command", ["memdock", "memdock-gateway", "memdock-pgvector", "memdock-embedder", "memdock-meter", "memdock-eval"]
+    "command",
+    [
+        "memdock",
+        "memdock-conformance",
+        "memdock-gateway",
+        "memdock-pgvector",
+        "memdock-embedder",
+        "memdock-meter",
+        "memdock-eval",
+    ],
 )
 def test_a_command_starts(installed: Path, command: str, tmp_path: Path) -> None:
     assert "Usage" in run(installed / command, "--help", cwd=tmp_path)

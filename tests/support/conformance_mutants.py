@@ -9,7 +9,7 @@ from memdock.convert import read_turn
 from memdock.errors import AlreadyExistsError, InternalError
 from memdock.service import Call, Method, Service
 from memdock.system import Outcome
-from memdock.types import Erasure, Memory, Query, Selection, Turn, TurnState
+from memdock.types import Memory, Query, Turn, TurnState
 from memdock.v1 import memory_pb2 as pb
 from support.remembering import Remembering, now
 
@@ -88,13 +88,6 @@ class TimesByNow(Remembering):
 
     def keep(self, space: str, turn: Turn) -> str:
         return super().keep(space, replace(turn, time=now()))
-
-
-class ForgetsOnlyTheMemory(Remembering):
-    """Says of a forgotten turn that it is gone, and keeps it."""
-
-    async def forget(self, space: str, selection: Selection, *, dry_run: bool) -> Erasure:
-        return await super().forget(space, selection, dry_run=True)
 
 
 class _Wrapped:

@@ -95,6 +95,22 @@ def test_a_part_imports_only_what_its_arrow_allows(part: str) -> None:
     assert not wrong
 
 
+# What the conformance suite may use of the distribution that it is in: it looks at servers from outside.
+CONFORMANCE_MAY_IMPORT = {
+    "client", "conformance", "convert", "error_wire", "errors", "service", "tls", "transport", "types", "v1",
+    "variables", "wire",
+}  # fmt: skip
+
+
+def test_the_conformance_suite_is_a_black_box() -> None:
+    inside = {(name, target) for name, tree in modules("memdock").items() for target in imported(tree)}
+    suite = {name for name, _ in inside if name.startswith("memdock.conformance")}
+    assert suite
+    ours = {(name, target) for name, target in inside if name in suite and target.startswith("memdock.")}
+    assert not [pair for pair in ours if pair[1].split(".")[1] not in CONFORMANCE_MAY_IMPORT]
+    assert not [name for name, target in inside if name not in suite and target.startswith("memdock.conformance")]
+
+
 @pytest.mark.parametrize("library", ONLY_IN)
 def test_a_library_is_touched_only_in_its_place(library: str) -> None:
     users = {name for name, tree in ALL.items() for target in imported(tree) if target.split(".")[0] == library}

@@ -3,6 +3,8 @@
 import asyncio
 import os
 import random
+import re
+import shlex
 import sys
 import tempfile
 import time
@@ -19,7 +21,7 @@ from memdock.conformance.case import Case
 from memdock.conformance.catalogue import CASES, choose
 from memdock.conformance.faces import open_face
 from memdock.conformance.known import KnownFailure, read_known_failures
-from memdock.conformance.models import Models, echo, serving
+from memdock.conformance.models import Models, Responder, echo, serving
 from memdock.conformance.process import CannotRunError, Launched, free_port
 from memdock.conformance.report import Report, print_report, write_json, write_junit
 from memdock.conformance.responders import read_responders
@@ -27,6 +29,7 @@ from memdock.conformance.run import Result, Verdict, run_cases
 from memdock.conformance.target import Commands, Settings, Target
 from memdock.tls import Tls
 from memdock.transport import Endpoint
+from memdock.variables import CLIENT, unknown_variables
 
 CONFORMS, DOES_NOT, USAGE, COULD_NOT_RUN = 0, 1, 2, 3
 
@@ -43,11 +46,11 @@ class Options:
     urls: tuple[str, ...]
     launch: str
     model_listen: str
-    responders: Path | None
+    responder: Responder
     key: str
     other_key: str
     system: str
-    ca_file: Path | None
+    tls: Tls | None
     commands: Commands
     gateway: str
     settings: Settings
@@ -125,6 +128,8 @@ def command(context: click.Context, /, **given: Any) -> None:
     Give both faces so that their answers are compared. Every case works in spaces of its own and resets them.
     """
     try:
+        if unknown := unknown_variables(os.environ, CLIENT):
+            raise ValueError(f"the environment has {unknown[0]}, which means nothing here")
         cases = choose([one.strip() for one in given["only"].split(",") if one.strip()], core=given["core"])
         if given["list_only"]:
             _list(cases)
@@ -140,7 +145,14 @@ def _options(given: dict[str, Any], cases: Sequence[Case]) -> Options:
         raise ValueError("give the address of a face (grpc://host:port), or --launch and a command")
     if len(given["urls"]) > 2:
         raise ValueError("give one gRPC address and one HTTP address at most")
+    tls = Tls(ca_file=given["ca_file"]) if given["ca_file"] else None
+    for url in given["urls"]:
+        Endpoint(url=url, credential=given["key"], tls=tls)
+    if given["model_listen"] and not re.fullmatch(r".+:\d{1,5}", given["model_listen"]):
+        raise ValueError("--model-listen must be HOST:PORT")
     launch = given["launch"]
+    for flag in ("launch", "store_down", "store_up", "component_break", "component_mend", "gateway"):
+        _check_words(flag, given[flag])
     if launch and not given["urls"] and "{port}" not in launch and "{http_port}" not in launch:
         raise ValueError("--launch without an address needs {port} or {http_port} in its command")
     seed = given["seed"] if given["seed"] is not None else random.randrange(10**6)  # noqa: S311 - not a secret
@@ -148,11 +160,11 @@ def _options(given: dict[str, Any], cases: Sequence[Case]) -> Options:
         urls=given["urls"],
         launch=launch,
         model_listen=given["model_listen"],
-        responders=given["responders"],
+        responder=read_responders(given["responders"]) if given["responders"] else echo,
         key=given["key"],
         other_key=given["other_key"],
         system=given["system"],
-        ca_file=given["ca_file"],
+        tls=tls,
         commands=Commands(
             store_down=given["store_down"],
             store_up=given["store_up"],
@@ -168,6 +180,13 @@ def _options(given: dict[str, Any], cases: Sequence[Case]) -> Options:
         junit=given["junit"],
         json_file=given["json_file"],
     )
+
+
+def _check_words(flag: str, line: str) -> None:
+    try:
+        shlex.split(line)
+    except ValueError as problem:
+        raise ValueError(f"--{flag.replace('_', '-')}: {problem}: {line}") from None
 
 
 async def _run(options: Options) -> int:
@@ -207,8 +226,8 @@ async def opened(options: Options) -> AsyncIterator[Target]:
     async with AsyncExitStack() as ends:
         models = None
         if options.model_listen or "{model_url}" in options.launch:
-            responder = read_responders(options.responders) if options.responders else echo
-            models = await ends.enter_async_context(serving(Models(responder), options.model_listen or "127.0.0.1:0"))
+            address = options.model_listen or "127.0.0.1:0"
+            models = await ends.enter_async_context(serving(Models(options.responder), address))
         urls, process = options.urls, None
         if options.launch:
             name = ends.enter_context(tempfile.TemporaryDirectory(prefix="memdock-conformance-"))
@@ -218,9 +237,8 @@ async def opened(options: Options) -> AsyncIterator[Target]:
             process = Launched(line, folder / "system.log")
             ends.push_async_callback(process.stop)
             await process.start()
-        tls = Tls(ca_file=options.ca_file) if options.ca_file else None
         keys = (options.key, *((options.other_key,) if options.other_key else ()))
-        faces = [[open_face(Endpoint(url=url, credential=key, tls=tls)) for url in urls] for key in keys]
+        faces = [[open_face(Endpoint(url=url, credential=key, tls=options.tls)) for url in urls] for key in keys]
         for face in [face for some in faces for face in some]:
             ends.push_async_callback(face.close)
         target = Target(

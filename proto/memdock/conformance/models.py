@@ -6,6 +6,7 @@ alone, and `count` tells how often the system asked its models about it.
 
 import asyncio
 import hashlib
+import logging
 from collections.abc import AsyncIterator, Callable, Mapping, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
@@ -18,6 +19,11 @@ from aiohttp import web
 from memdock.conformance.case import UnprovenError
 
 DIMENSION = 256
+_QUIET = logging.getLogger("memdock.conformance.quiet")
+_QUIET.addHandler(logging.NullHandler())
+_QUIET.propagate = False
+"""For aiohttp, which tells each odd request of the system under test with a trace."""
+
 SECRET = "sk-conformance-secret-7f3a"  # noqa: S105 - not one: it stands in errors of the model and must go no further
 
 Responder = Callable[[Mapping[str, Any], bool], str]
@@ -171,7 +177,7 @@ async def serving(models: Models, address: str = "127.0.0.1:0") -> AsyncIterator
     app = web.Application(client_max_size=64 * 1024 * 1024)
     for path in ("/v1/embeddings", "/v1/chat/completions"):
         app.router.add_post(path, models.answer)
-    runner = web.AppRunner(app, access_log=None, shutdown_timeout=0.2)
+    runner = web.AppRunner(app, access_log=None, shutdown_timeout=0.2, logger=_QUIET)
     await runner.setup()
     host, _, port = address.rpartition(":")
     try:

@@ -52,7 +52,12 @@ async def keys(probe: Probe) -> None:
             "SPACE_FORBIDDEN": await kit.new_key("--space", "team-*"),
             "CALL_FORBIDDEN": await kit.new_key("--call", "Describe"),
         }
-        await _known(kit, narrow["SPACE_FORBIDDEN"], "team-1")
+        await _ends_with(kit.faces(narrow["SPACE_FORBIDDEN"])[1], "", "team-1")
+        for reason, key in narrow.items():
+            for face in kit.faces(key):
+                await _ends_with(face, reason)
+        for face in kit.faces(expired):
+            await _ends_with(face, "CREDENTIAL_EXPIRED")
         kit.upstreams["steady"].received.clear()
         wrong = f"{kit.key[:-4]}aaaa"
         for face in kit.faces(""):
@@ -60,9 +65,7 @@ async def keys(probe: Probe) -> None:
         for key in (wrong, "nonsense"):
             for face in kit.faces(key):
                 await refused(_retrieve(face), "CREDENTIAL_INVALID", what="a call with a wrong key")
-        for face in kit.faces(expired):
-            await _until_expired(face)
-        for reason, key in narrow.items():
+        for reason, key in (*narrow.items(), ("CREDENTIAL_EXPIRED", expired)):
             for face in kit.faces(key):
                 await refused(_retrieve(face), reason, what="a call beside what a key allows")
         await _before_the_body(kit)
@@ -70,29 +73,18 @@ async def keys(probe: Probe) -> None:
         await _tenants_apart(kit)
 
 
-async def _known(kit: GatewayKit, key: str, space: str) -> None:
-    """Returns when the gateway has read the file with the new keys."""
-    face, ends = kit.faces(key)[1], time.monotonic() + 10
-    while True:
-        try:
-            await _retrieve(face, space)
-        except MemdockError as error:
-            expect(error.reason == "CREDENTIAL_INVALID", f"a new key is refused with {error.reason}")
-            expect(time.monotonic() < ends, "a new key is not taken within ten seconds")
-            await asyncio.sleep(0.1)
-        else:
-            return
-
-
-async def _until_expired(face: Face) -> None:
+async def _ends_with(face: Face, reason: str, space: str = "anna") -> None:
+    """Calls until `reason` is the answer (empty: a good one): a changed file of keys is taken, and a key ends."""
     ends = time.monotonic() + 10
     while True:
         try:
-            await _retrieve(face)
+            await _retrieve(face, space)
+            said = ""
         except MemdockError as error:
-            expect(error.reason == "CREDENTIAL_EXPIRED", f"an expired key is refused with {error.reason}")
+            said = error.reason
+        if said == reason:
             return
-        expect(time.monotonic() < ends, "a key is taken long after its end")
+        expect(time.monotonic() < ends, f"a call ends with {said or 'an answer'}, not with {reason or 'an answer'}")
         await asyncio.sleep(0.1)
 
 
@@ -118,7 +110,7 @@ async def _before_the_body(kit: GatewayKit) -> None:
 async def _tenants_apart(kit: GatewayKit) -> None:
     """The same space of two tenants has two names at the system."""
     other = await kit.new_key()
-    await _known(kit, other, "anna")
+    await _ends_with(kit.faces(other)[1], "")
     for key in (kit.key, other):
         await _retrieve(kit.faces(key)[0])
     names = {one.request.space_id for one in kit.upstreams["steady"].calls("Retrieve")[-2:]}
