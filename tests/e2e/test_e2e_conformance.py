@@ -12,7 +12,7 @@ from xml.etree import ElementTree
 
 import pytest
 
-from memdock_pgvector.embedded import EmbeddedPostgres
+from memdock.adapter.postgres import EmbeddedPostgres
 from support.processes import clean_environment, command_path
 from support.whole_stack import HYBRID, WholeStack
 

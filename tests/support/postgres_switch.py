@@ -3,7 +3,7 @@
 import sys
 from pathlib import Path
 
-from memdock_pgvector.embedded import EmbeddedPostgres
+from memdock.adapter.postgres import EmbeddedPostgres
 
 
 def main() -> None:
