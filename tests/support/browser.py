@@ -13,6 +13,7 @@ from typing import Any
 import aiohttp
 
 CHROMIUM = shutil.which("chromium")
+KEYS = {"Tab": 9, "Enter": 13, "Escape": 27, "End": 35, "Home": 36, "ArrowUp": 38, "ArrowDown": 40}
 _FLAGS = (
     "--headless=new",
     "--no-sandbox",
@@ -38,14 +39,15 @@ class Page:
         self._loaded = asyncio.Event()
         self._listening = asyncio.create_task(self._listen())
 
-    async def open(self, path: Path) -> None:
-        """Load a file and wait until it has loaded."""
-        await self.visit(path.resolve().as_uri())
+    async def open(self, path: Path, fragment: str = "", *, scripts: bool = True) -> None:
+        """Load a file and wait until it has loaded; without `scripts` as a browser that runs none."""
+        await self.visit(path.resolve().as_uri() + fragment, scripts=scripts)
 
-    async def visit(self, address: str) -> None:
+    async def visit(self, address: str, *, scripts: bool = True) -> None:
         """Load an address and wait until it has loaded."""
         for domain in ("Page", "Runtime", "Log", "Network"):
             await self.call(f"{domain}.enable")
+        await self.call("Emulation.setScriptExecutionDisabled", value=not scripts)
         self._loaded.clear()
         await self.call("Page.navigate", url=address)
         await asyncio.wait_for(self._loaded.wait(), 30)
@@ -77,13 +79,26 @@ class Page:
         shot = await self.call("Page.captureScreenshot", captureBeyondViewport=True)
         path.write_bytes(base64.b64decode(shot["data"]))
 
-    async def press(self, key: str) -> None:
-        """A key with the focus where it is: "Tab", "Enter"."""
-        code = {"Tab": 9, "Enter": 13}[key]
+    async def press(self, key: str, *, shift: bool = False) -> None:
+        """A key with the focus where it is, one of `KEYS`."""
         text = {"text": "\r"} if key == "Enter" else {}
         for kind in ("keyDown", "keyUp"):
-            event = {"type": kind, "key": key, "code": key, "windowsVirtualKeyCode": code}
+            event = {"type": kind, "key": key, "code": key, "windowsVirtualKeyCode": KEYS[key], "modifiers": 8 * shift}
             await self.call("Input.dispatchKeyEvent", **event, **(text if kind == "keyDown" else {}))
+
+    async def write(self, text: str) -> None:
+        """Text into the field that has the focus."""
+        await self.call("Input.insertText", text=text)
+
+    async def click(self, selector: str) -> None:
+        """The mouse on the middle of the first element that a selector finds, once it stands still in view."""
+        box = await self.run(
+            f"(() => {{ const e = document.querySelector({json.dumps(selector)});"
+            " e.scrollIntoView({block: 'center', behavior: 'instant'}); const r = e.getBoundingClientRect();"
+            " return [r.x + r.width / 2, r.y + r.height / 2]; })()"
+        )
+        for kind in ("mousePressed", "mouseReleased"):
+            await self.call("Input.dispatchMouseEvent", type=kind, x=box[0], y=box[1], button="left", clickCount=1)
 
     async def call(self, method: str, **params: Any) -> dict[str, Any]:
         """One call of the DevTools protocol."""

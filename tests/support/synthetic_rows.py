@@ -19,7 +19,7 @@ from memdock_evaluator.results.manifest import (
     SystemFacts,
     SystemTotals,
 )
-from memdock_evaluator.results.rows import MemorySource, Outcome, RetrievedMemory, Row, Stage, Timing
+from memdock_evaluator.results.rows import Evidence, MemorySource, Outcome, RetrievedMemory, Row, Stage, Timing
 
 HOSTILE = "</script><script>window.broken = true</script><img src=x onerror='window.broken = true'> & \"quoted\""
 """Text that breaks a page which does not escape what it shows."""
@@ -200,6 +200,7 @@ def _question(system: str, language: str, dialogue: int, index: int, semantic: s
         references=(sentence, "Kazan"),
         evidence_sessions=(session,),
         evidence_turns=(f"{session}-t2",),
+        evidence=(Evidence(place=f"{session}-t2", time=None, text=f"user: Listen. {sentence}"),),
         memories=tuple(_memories(session, sentence, right)) if memory else (),
         answer=sentence if right else "I do not know.",
         abstained=not right,

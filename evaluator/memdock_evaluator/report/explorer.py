@@ -2,14 +2,17 @@
 
 import base64
 import gzip
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any
 
 import orjson
 
+from memdock_evaluator.report.language import language_name
 from memdock_evaluator.results.rows import Outcome, RetrievedMemory, Row
-from memdock_evaluator.summary.axes import in_order, title, values_in_order
+from memdock_evaluator.summary.axes import in_order, slice_name, title, values_in_order
 from memdock_evaluator.summary.figures import score
+from memdock_evaluator.summary.ranking import display_name
+from memdock_evaluator.words.language import Words
 from memdock_evaluator.words.sentence import said
 
 MEMORY_CHARACTERS = 700
@@ -36,18 +39,28 @@ def result(row: Row) -> str:
     return "unscored" if value is None else "right" if value else "wrong"
 
 
-def explorer(rows: Sequence[Row], systems: Sequence[str]) -> dict[str, Any]:
-    """`texts` (each once), `axes` to filter by, and `rows` that hold places in `texts` instead of text.
+def explorer(rows: Sequence[Row], systems: Sequence[str], judges: Mapping[str, str], words: Words) -> dict[str, Any]:
+    """`texts` (each once), what to filter by with its names in the page's language, and `rows`, which hold places in
+    `texts` instead of text.
 
-    Rows come in the order of `systems`, which names them all, and as they are inside a system.
+    Rows come in the order of `systems`, which names them all, and as they are inside a system. `judges`: language ->
+    the judge whose verdict counts, where it has a name.
     """
     texts: dict[str, int] = {}
 
     def place(text: str) -> int:
         return texts.setdefault(text, len(texts))
 
-    entries = [_entry(row, place) for row in sorted(rows, key=lambda row: systems.index(row.system))]
-    return {"axes": _axes(rows), "results": RESULTS, "rows": entries, "texts": list(texts)}
+    entries = [_entry(row, judges, place) for row in sorted(rows, key=lambda row: systems.index(row.system))]
+    found = {entry["result"] for entry in entries}
+    return {
+        "axes": _axes(rows, words),
+        "results": [(name, words.word(name)) for name in RESULTS if name in found],
+        "languages": [(code, language_name(code, words)) for code in sorted({row.language for row in rows})],
+        "systems": [(name, display_name(name)) for name in systems if any(row.system == name for row in rows)],
+        "rows": entries,
+        "texts": list(texts),
+    }
 
 
 def packed(data: Any) -> str:
@@ -58,17 +71,22 @@ def packed(data: Any) -> str:
     return base64.b64encode(gzip.compress(orjson.dumps(data), mtime=0)).decode()
 
 
-def _axes(rows: Iterable[Row]) -> list[dict[str, Any]]:
+def _axes(rows: Iterable[Row], words: Words) -> list[dict[str, Any]]:
     found: dict[str, set[str]] = {}
     for row in rows:
         for axis, value in row.axes.items():
             found.setdefault(axis, set()).add(value)
     return [
-        {"axis": axis, "title": title(axis), "values": values_in_order(axis, found[axis])} for axis in in_order(found)
+        {
+            "axis": axis,
+            "title": words.word(title(axis)),
+            "values": [(value, words.word(slice_name(axis, value))) for value in values_in_order(axis, found[axis])],
+        }
+        for axis in in_order(found)
     ]
 
 
-def _entry(row: Row, place: Place) -> dict[str, Any]:
+def _entry(row: Row, judges: Mapping[str, str], place: Place) -> dict[str, Any]:
     return {
         "system": row.system,
         "language": row.language,
@@ -82,18 +100,33 @@ def _entry(row: Row, place: Place) -> dict[str, Any]:
         "text": place(row.question),
         "date": row.question_date,
         "references": [place(reference) for reference in row.references],
-        "evidence_sessions": row.evidence_sessions,
-        "evidence_turns": row.evidence_turns,
+        "evidence": [
+            {"place": each.place, "time": each.time, "text": place(each.text), "cut": each.cut} for each in row.evidence
+        ],
+        "places": [*row.evidence_turns, *_sessions_alone(row)],
         "failed_evidence": row.failed_evidence,
         "abstention": row.abstention,
         "answer": None if row.answer is None else place(row.answer),
         "abstained": row.abstained,
-        "verdict": row.verdict,
-        "note": row.judge_note,
-        "f1": row.f1,
-        "recall": row.recall_sessions,
+        "verdicts": [
+            {"judge": judges.get(row.language, ""), "label": row.verdict, "note": place(row.judge_note)},
+            *(
+                {"judge": name, "label": each.label, "note": place(each.note)}
+                for name, each in sorted(row.verdicts.items())
+            ),
+        ],
+        "scores": [row.f1, row.recall_sessions, row.recall_turns, row.mrr_sessions, row.ndcg_sessions],
+        "tokens": row.context_tokens,
         "memories": [_memory(memory, row, place) for memory in row.memories],
     }
+
+
+def _sessions_alone(row: Row) -> list[str]:
+    """Sessions of the evidence of which no turn is named; `Evidence.place` tells, where the row has it."""
+    if row.evidence:
+        named = {each.place for each in row.evidence}
+        return [session for session in row.evidence_sessions if session in named]
+    return [] if row.evidence_turns else list(row.evidence_sessions)
 
 
 def _memory(memory: RetrievedMemory, row: Row, place: Place) -> dict[str, Any]:

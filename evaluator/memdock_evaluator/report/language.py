@@ -43,7 +43,7 @@ class PageWords(Words):
             "breakable": breakable,
             "coefficient": self.coefficient,
             "count": self.number,
-            "language": self.name,
+            "language": lambda code: language_name(code, self),
             "ms": self.ms,
             "moment": self.moment,
             "points": self.points,
@@ -54,10 +54,6 @@ class PageWords(Words):
             "step_name": self.step,
             "word": self.word,
         }
-
-    def name(self, code: str) -> str:
-        """A language of the data: "en" is "English", an unknown code itself."""
-        return self.word(_NAMES.get(code, code))
 
     def requests(self, unit: str) -> str:
         """What goes into one request of ingest: `unit` is "pair", "turn", "session" or "batch:50"."""
@@ -107,6 +103,11 @@ class PageWords(Words):
     def moment(self, time: datetime) -> str:
         """A day and a time of it, in the zone that it comes with."""
         return f"{self.day(time)}, {time:%H:%M} {time.tzname() or ''}".strip()
+
+
+def language_name(code: str, words: Words) -> str:
+    """A language of the data: "en" is "English", an unknown code itself."""
+    return words.word(_NAMES.get(code, code))
 
 
 def breakable(word: str) -> Markup:

@@ -9,6 +9,7 @@ from memdock_evaluator.report.drawings import FAILURES, failure_bars, forests, r
 from memdock_evaluator.report.explorer import RESULTS, explorer, packed
 from memdock_evaluator.report.language import PageWords
 from memdock_evaluator.report.scatter import scatters
+from memdock_evaluator.report.script import SCRIPTS, script_words
 from memdock_evaluator.report.tables import cutoffs, result_bars, slice_table, stages
 from memdock_evaluator.results.manifest import Manifest
 from memdock_evaluator.results.rows import Row
@@ -75,9 +76,16 @@ def render(
         heats=heat_maps(summary, comparisons.families),
         published=published(manifest),
         source=SOURCE,
-        explorer=packed(explorer(rows, [column.system for column, _ in table.systems])),
+        scripts=SCRIPTS,
+        script_words=script_words(words),
+        explorer=packed(explorer(rows, [column.system for column, _ in table.systems], _judges(manifest), words)),
     )
 
 
 def _about(caveats: Sequence[Caveat], *about: str) -> list[str]:
     return [caveat["text"] for caveat in caveats if caveat["about"] in about]
+
+
+def _judges(manifest: Manifest) -> dict[str, str]:
+    """Language -> the name of the judge whose verdict counts there, where a run has several."""
+    return {code: name for name, judge in manifest.plan.judges.items() for code in judge.primary_for}

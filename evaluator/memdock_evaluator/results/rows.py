@@ -73,6 +73,20 @@ class RetrievedMemory:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class Evidence:
+    """What was said where the answer lies: in a turn, or in a session of which no turn is named.
+
+    `place` is the turn's id or the session's; `text` has a line "role: text" for each turn, up to a bound, after which
+    the data has `cut` characters more. `time` is ISO 8601 with an offset, `None` where unknown.
+    """
+
+    place: str
+    time: str | None
+    text: str
+    cut: int = 0
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class FurtherVerdict:
     """What a judge beside the primary one says; no `label`: its reply could not be read, `note` says why."""
 
@@ -93,8 +107,8 @@ class Row:
     those of the further judges, which decide nothing. A label of the 0-3 rubric is no scale: never average it. A
     retrieval figure is `None` where the evidence is unknown, the question an abstention, the memories name no sources,
     or the infrastructure failed first; it is 0 where the system itself failed. `memories` of the full-context baseline
-    are left out. `sessions` is the number of the dialogue's last session, to say where in it the evidence lies; 0: the
-    version that made the row did not keep it. `failed_turns` counts the turns of the dialogue that the system failed
+    are left out. `evidence` has the words of the evidence. `sessions` is the number of the dialogue's last session, to
+    say where in it the evidence lies; 0: the version that made the row did not keep it. `failed_turns` counts the turns of the dialogue that the system failed
     to store, and `failed_evidence` names those that the answer rests on: such a row is scored as it stands.
     `unstored_evidence` names those that the system took and of which it says that it made no memory, or that no memory
     which it lists was made from; `unstored_sessions` the evidence sessions of which all turns are so, where the
@@ -121,6 +135,7 @@ class Row:
     question_date: str | None
     evidence_sessions: tuple[str, ...]
     evidence_turns: tuple[str, ...]
+    evidence: tuple[Evidence, ...] = ()
     sessions: int = 0
     outcome: Outcome
     reason: str = ""

@@ -9,6 +9,7 @@ from memdock_evaluator.results.parts import Unit
 from memdock_evaluator.results.records import Answered, Blame, Judged, Retrieval
 from memdock_evaluator.results.rows import Outcome, Row
 from memdock_evaluator.results.stored import Stored
+from memdock_evaluator.run.evidence import evidence_of
 from memdock_evaluator.run.settling import Key, settled
 from memdock_evaluator.scores import retrieval_scores, token_f1
 from memdock_evaluator.text_sources import TextSources
@@ -43,6 +44,7 @@ class RowMaker:
         sessions = max((session.index for session in dialogue.sessions), default=0)
         for key, retrieval in retrievals.items():
             question = questions[key[0]]
+            evidence = tuple(evidence_of(question, dialogue))
             recall_text = _recall_by_text(question, retrieval, guess, self.k) if guess else None
             for judging in range(self.judge_repeats):
                 repeat = key[1] * self.judge_repeats + judging
@@ -50,6 +52,7 @@ class RowMaker:
                 yield replace(
                     row if not judging else replace(row, answer_input_tokens=0, answer_output_tokens=0),
                     repeat=repeat,
+                    evidence=evidence,
                     ingest=self.unit.ingest,
                     judging=judging,
                     sessions=sessions,

@@ -123,6 +123,8 @@ STEPS = (
     said("rewrite"),
     said("extract"),
     said("search"),
+    said("ledger"),
+    said("system"),
 )
 """Stages of a run and the usual steps inside a system; a step of another name is shown as the system names it."""
 

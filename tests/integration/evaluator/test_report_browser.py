@@ -1,4 +1,4 @@
-"""The report in a real browser: quiet, alone, usable with a keyboard and on a phone."""
+"""The report in a real browser, in each language: quiet, alone, readable on phones, in the dark and without scripts."""
 
 from collections.abc import AsyncIterator
 from pathlib import Path
@@ -6,7 +6,9 @@ from pathlib import Path
 import pytest
 
 from memdock_evaluator.report import write_report
+from memdock_evaluator.report.writing import PAGES
 from support.browser import CHROMIUM, Page, browser
+from support.report_page import opened
 from support.synthetic_rows import a_run
 
 pytestmark = [
@@ -15,83 +17,39 @@ pytestmark = [
 ]
 
 
-@pytest.fixture
-async def page(tmp_path: Path) -> AsyncIterator[Page]:
-    folder = a_run(offline=True, hostile=True).write(tmp_path / "run")
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    folder = a_run(offline=True, hostile=True).write(tmp_path_factory.mktemp("run"))
     write_report(folder)
-    async with browser(tmp_path / "profile") as page:
-        await page.open(folder / "report.html")
-        await page.run("window.explorerReady")
+    return folder
+
+
+@pytest.fixture(params=sorted(PAGES.values()))
+async def page(folder: Path, tmp_path: Path, request: pytest.FixtureRequest) -> AsyncIterator[Page]:
+    async with opened(folder, tmp_path / "profile", file=request.param) as page:
         yield page
-
-
-async def select(page: Page, field: str, value: str) -> None:
-    await page.run(
-        f"(() => {{ const select = document.querySelector('#filters [name={field}]'); select.value = '{value}';"
-        " for (const kind of ['input', 'change']) select.dispatchEvent(new Event(kind, {bubbles: true})); })()"
-    )
+        assert page.problems == []
+        assert [url.rsplit("/", 1)[-1] for url in page.requests] == [request.param]
+        assert await page.run("window.broken") is None
 
 
 async def test_it_is_quiet_and_asks_for_nothing(page: Page) -> None:
-    await page.run("document.querySelector('#list .question').click()")
-    assert page.problems == []
-    assert [url.rsplit("/", 1)[-1] for url in page.requests] == ["report.html"]
-    assert await page.run("window.broken") is None
+    await page.click("#list .question")
+    await page.run("document.querySelectorAll('details').forEach((e) => { e.open = true; })")
+    assert await page.run("document.querySelectorAll('#list .evidence li').length") == 1
 
 
-async def test_filters_find_the_rows_that_are_there(page: Page) -> None:
-    found = "document.getElementById('found').textContent"
-    assert await page.run(found) == "816 of 816 rows"
-    await select(page, "system", "rag-dense")
-    await select(page, "language", "en")
-    assert await page.run(found) == "102 of 816 rows"
-    await select(page, "value", "Abstention")
-    assert await page.run(found) == "6 of 816 rows"
-    await select(page, "value", "")
-    await select(page, "result", "system error")
-    assert await page.run(found) == "1 of 816 rows"
-    await select(page, "result", "")
-    await select(page, "text", "datEextraction?")
-    assert await page.run(found) == "6 of 816 rows"
-    await select(page, "text", "no such words")
-    assert await page.run(found) == "0 of 816 rows"
-
-
-async def test_a_question_opens_by_keyboard_and_shows_all_of_it(page: Page) -> None:
-    await select(page, "result", "right")
-    await page.run("document.querySelector('#list .question').focus()")
-    await page.press("Enter")
-    button = "document.querySelector('#list .question')"
-    assert await page.run(f"{button}.getAttribute('aria-expanded')") == "true"
-    shown = await page.run("document.querySelector('#list .detail').innerText")
-    for part in (
-        "Right answers",
-        "Answer",
-        "Wednesday, 2024-10-02 10:00",
-        "Evidence",
-        "Verdict",
-        "2 (right)",
-        "Memories retrieved (10)",
-    ):
-        assert part in shown
-    assert await page.run("document.querySelectorAll('#list .memories .hit').length") == 1
-    await page.press("Enter")
-    assert await page.run(f"{button}.getAttribute('aria-expanded')") == "false"
-
-
-async def test_the_list_grows_on_demand(page: Page) -> None:
-    length = "document.querySelectorAll('#list > li').length"
-    before = await page.run(length)
-    await page.run("document.getElementById('more').click()")
-    assert await page.run(length) == 2 * before
-    assert await page.run("new Set([...document.querySelectorAll('#list .detail')].map(e => e.id)).size") == 2 * before
+async def shown_measure(page: Page) -> list[str]:
+    shown: list[str] = await page.run(
+        "[...document.querySelector('.slices .cell').children].filter(e => e.offsetParent).map(e => e.className)"
+    )
+    return shown
 
 
 async def test_the_heat_map_shows_the_chosen_measure(page: Page) -> None:
-    shown = "[...document.querySelector('.cell').children].filter(e => e.offsetParent).map(e => e.className)"
-    assert await page.run(shown) == ["mrr"]
-    await page.run("document.querySelector('.choice [value=judge_accuracy]').click()")
-    assert await page.run(shown) == ["judge_accuracy"]
+    assert await shown_measure(page) == ["mrr"]
+    await page.click(".choice [value=judge_accuracy]")
+    assert await shown_measure(page) == ["judge_accuracy"]
 
 
 async def test_drawings_have_room_and_differences_open(page: Page) -> None:
@@ -110,13 +68,42 @@ async def test_drawings_have_room_and_differences_open(page: Page) -> None:
     assert min(min(size) for size in opened) > 20
 
 
-@pytest.mark.parametrize("dark", [False, True])
-@pytest.mark.parametrize("width", [360, 390, 768, 1280])
-async def test_no_width_scrolls_the_whole_page_sideways(page: Page, width: int, dark: bool) -> None:
-    await page.look(width=width, dark=dark, phone=width < 500)
-    await page.run("document.querySelector('#list .question').click()")
+async def test_no_width_scrolls_the_whole_page_sideways(page: Page) -> None:
+    await page.click("#list .question")
     await page.run("document.querySelectorAll('details').forEach((e) => { e.open = true; })")
-    assert await page.run("document.documentElement.scrollWidth") <= width
+    for width in (320, 360, 390, 768, 1280, 1920):
+        await page.look(width=width, phone=width < 500)
+        assert await page.run("document.documentElement.scrollWidth") <= width
+
+
+async def test_each_language_leads_to_the_other_and_takes_the_view_along(page: Page) -> None:
+    here = await page.run("document.documentElement.lang")
+    await page.run("location.hash = '#questions?system=rag-hybrid'")
+    await page.click("a.other")
+    await page.run("new Promise((done) => setTimeout(done))")
+    for _ in range(100):
+        if await page.run("document.readyState === 'complete' && document.documentElement.lang") not in (False, here):
+            break
+    await page.run("window.explorerReady")
+    assert await page.run("document.documentElement.lang") != here
+    assert await page.run("document.querySelector('#filters [name=system]').value") == "rag-hybrid"
+    page.requests.pop()
+
+
+@pytest.mark.parametrize("file", sorted(PAGES.values()))
+async def test_without_scripts_all_but_the_explorer_is_there(folder: Path, tmp_path: Path, file: str) -> None:
+    async with browser(tmp_path / "profile") as page:
+        await page.open(folder / file, scripts=False)
+        tree = (await page.call("Accessibility.getFullAXTree"))["nodes"]
+        names = [node.get("name", {}).get("value", "") for node in tree]
+        assert {"The list of questions needs scripts", "Списку вопросов нужны скрипты"} & {
+            n.split(",")[0] for n in names
+        }
+        assert not [node for node in tree if node.get("role", {}).get("value") in ("searchbox", "combobox")]
+        heat = await shown_measure(page)
+        assert heat == ["mrr"]
+        await page.click(".choice [value=judge_accuracy]")
+        assert await shown_measure(page) == ["judge_accuracy"]
 
 
 CONTRAST = """
@@ -134,13 +121,14 @@ CONTRAST = """
   const poor = [];
   for (const element of document.querySelectorAll('body *')) {
     const own = [...element.childNodes].some((n) => n.nodeType === 3 && n.textContent.trim());
-    if (!own || !element.offsetParent) continue;
+    if (!own || !element.checkVisibility() || element.closest('.skip')) continue;
     const grounds = [];
     for (let e = element; e; e = e.parentElement) grounds.unshift(getComputedStyle(e).backgroundColor);
     const ground = luminance(paint(grounds));
-    const ink = luminance(paint([...grounds, getComputedStyle(element).color]));
+    const drawn = element instanceof SVGElement;
+    const ink = luminance(paint([...grounds, getComputedStyle(element)[drawn ? 'fill' : 'color']]));
     const ratio = (Math.max(ink, ground) + 0.05) / (Math.min(ink, ground) + 0.05);
-    if (ratio < 4.5) poor.push(`${element.className || element.tagName} ${ratio.toFixed(2)}`);
+    if (ratio < 4.5) poor.push(`${element.getAttribute('class') || element.tagName} ${ratio.toFixed(2)}`);
   }
   return [...new Set(poor)];
 })()

@@ -16,6 +16,7 @@ from memdock_evaluator.report.explorer import MEMORY_CHARACTERS, explorer, packe
 from memdock_evaluator.results.manifest import ManifestError
 from memdock_evaluator.results.rows import MemorySource, Outcome, RetrievedMemory
 from memdock_evaluator.summary import RunFilesError, write_summary
+from memdock_evaluator.words.language import Words
 from support.html import Document
 from support.synthetic_rows import HOSTILE, a_row, a_run
 
@@ -50,7 +51,7 @@ def test_the_page_needs_nothing_but_itself(html: str, page: Document) -> None:
 
 def test_hostile_text_stays_text(html: str, page: Document) -> None:
     count = Counter(tag for tag, _ in page.elements)
-    assert count["script"] == 2
+    assert count["script"] == 3
     assert count["img"] == 0
     assert "<script>window.broken" not in html
     assert any(HOSTILE in text for text in embedded(page)["texts"])
@@ -106,6 +107,7 @@ def test_with_models_nothing_is_called_offline(tmp_path: Path) -> None:
 
 def test_every_row_is_in_the_explorer(page: Document) -> None:
     data = embedded(page)
+    assert data["systems"][2] == ["baseline:full-context", "full-context"]
     assert len(data["rows"]) == len(a_run().rows)
     assert [row["system"] for row in data["rows"]][::204] == [
         "rag-dense",
@@ -115,7 +117,7 @@ def test_every_row_is_in_the_explorer(page: Document) -> None:
     ]
     results = Counter(row["result"] for row in data["rows"] if row["system"] == "rag-dense" and row["language"] == "en")
     assert results == {"right": 66, "wrong": 33, "unscored": 1, "system error": 1, "infrastructure error": 1}
-    assert data["axes"][1]["values"][0] == "StaticUser"
+    assert data["axes"][1]["values"][0] == ["StaticUser", "StaticUser"]
 
 
 def test_a_memory_is_marked_by_what_it_covers_and_cut_when_long() -> None:
@@ -124,7 +126,7 @@ def test_a_memory_is_marked_by_what_it_covers_and_cut_when_long() -> None:
         return RetrievedMemory(rank=rank, kind="turns", text="x" * 1000, score=None, time=None, sources=(source,))
 
     row = a_row(memories=(memory(1, "s9", "s9-t0"), memory(2, "s1", "s1-t4"), memory(3, "s1", "s1-t0")))
-    data = explorer([row], ["rag-dense"])
+    data = explorer([row], ["rag-dense"], {}, Words("en"))
     memories = data["rows"][0]["memories"]
     assert [each["hit"] for each in memories] == ["", "session", "turn"]
     assert [each["cut"] for each in memories] == [1000 - MEMORY_CHARACTERS] * 3
@@ -133,7 +135,7 @@ def test_a_memory_is_marked_by_what_it_covers_and_cut_when_long() -> None:
 
 def test_an_error_shows_its_reason() -> None:
     row = a_row(outcome=Outcome.SYSTEM_ERROR, reason="INTERNAL", detail="the store is gone", answer=None, correct=False)
-    (entry,) = explorer([row], ["rag-dense"])["rows"]
+    (entry,) = explorer([row], ["rag-dense"], {}, Words("en"))["rows"]
     assert (entry["result"], entry["reason"], entry["detail"]) == ("system error", "INTERNAL", "the store is gone")
     assert entry["answer"] is None
 

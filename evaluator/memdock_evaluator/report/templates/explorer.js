@@ -1,162 +1,155 @@
-"use strict";
+// The explorer: filters, the list of rows, and the page's address, which keeps both.
 // `window.explorerReady` is kept once the questions can be looked at.
 window.explorerReady = (async () => {
-  for (const choice of document.querySelectorAll(".choice input")) {
-    choice.addEventListener("change", () => { choice.closest(".heat").dataset.shown = choice.value; });
+  for (const other of document.querySelectorAll("a.other")) {
+    other.addEventListener("click", () => { other.hash = location.hash; });
   }
+  const PAGE = 40, ANY = "", VIEW = "#questions?";
+  const form = document.getElementById("filters");
+  const found = document.getElementById("found");
+  const list = document.getElementById("list");
+  const more = document.getElementById("more");
+  if (!("DecompressionStream" in window)) {
+    form.before(element("p", "note", t("This browser is too old to unpack the questions; outcomes.jsonl has them.")));
+    return;
+  }
+  const data = await unpacked();
+  let matching = [];
+  const TESTS = new Map();
 
   async function unpacked() {
     const bytes = Uint8Array.from(atob(document.getElementById("explorer-data").textContent), (c) => c.charCodeAt(0));
     return new Response(new Blob([bytes]).stream().pipeThrough(new DecompressionStream("gzip"))).json();
   }
 
-  if (!("DecompressionStream" in window)) {
-    document.getElementById("found").textContent = "This browser is too old to unpack the questions; outcomes.jsonl has them.";
-    return;
-  }
-  const data = await unpacked();
-  const PAGE = 40;
-  const ANY = "";
-  const filters = document.getElementById("filters");
-  const list = document.getElementById("list");
-  const more = document.getElementById("more");
-  const fields = filters.elements;
-  let matching = [];
-
-  // Text goes into the page as text nodes alone, so that nothing in a data set can become markup.
-  function element(name, className, ...children) {
-    const made = document.createElement(name);
-    if (className) made.className = className;
-    made.append(...children.filter((child) => child !== null && child !== ""));
-    return made;
+  function addFilter(place, name, title, values, valueOf) {
+    const select = element("select", "", new Option(t("all"), ANY), ...values.map(([value, shown]) => new Option(shown, value)));
+    select.name = name;
+    place.append(element("label", "", title, select));
+    TESTS.set(select, (row) => select.value === ANY || valueOf(row) === select.value);
   }
 
-  function fill(select, values, any) {
-    select.replaceChildren(new Option(any, ANY), ...values.map((value) => new Option(value, value)));
-  }
-
-  const used = (field) => [...new Set(data.rows.map((row) => row[field]))];
-
-  function fillValues() {
-    const axis = data.axes.find((each) => each.axis === fields.axis.value);
-    fill(fields.value, axis ? axis.values : [], "all");
-    fields.value.disabled = !axis;
-  }
-
-  function matches(row) {
-    const { system, language, result, axis, value, text } = fields;
-    if (system.value && row.system !== system.value) return false;
-    if (language.value && row.language !== language.value) return false;
-    if (result.value && row.result !== result.value) return false;
-    if (value.value && row.axes[axis.value] !== value.value) return false;
-    const wanted = text.value.trim().toLowerCase();
-    const places = [row.text, ...row.references, ...(row.answer === null ? [] : [row.answer])];
-    return !wanted || places.some((place) => data.texts[place].toLowerCase().includes(wanted));
+  function addFilters() {
+    const main = document.getElementById("main-filters"), others = document.getElementById("axis-filters");
+    addFilter(main, "system", t("System"), data.systems, (row) => row.system);
+    addFilter(main, "language", t("Language"), data.languages, (row) => row.language);
+    addFilter(main, "result", t("Outcome"), data.results, (row) => row.result);
+    for (const { axis, title, values } of data.axes) {
+      addFilter(axis === "semantic" ? main : others, `axis:${axis}`, title, values, (row) => row.axes[axis]);
+    }
+    others.closest("details").hidden = !others.children.length;
+    const text = form.elements.text;
+    main.append(text.closest("label"));
+    TESTS.set(text, (row) => {
+      const wanted = text.value.trim().toLowerCase();
+      const places = [row.text, ...row.references, ...(row.answer === null ? [] : [row.answer])];
+      return !wanted || places.some((place) => data.texts[place].toLowerCase().includes(wanted));
+    });
   }
 
   function search() {
-    matching = data.rows.filter(matches);
+    const tests = [...TESTS.values()];
+    matching = data.rows.filter((row) => tests.every((test) => test(row)));
     list.replaceChildren();
-    document.getElementById("found").textContent = `${matching.length} of ${data.rows.length} rows`;
+    found.textContent = tn("{n} of {all} row", "{n} of {all} rows", matching.length, { all: data.rows.length });
     showMore();
   }
 
   function showMore() {
     const start = list.children.length;
-    list.append(...matching.slice(start, start + PAGE).map(entry));
+    list.append(...matching.slice(start, start + PAGE).map((row, index) => entry(row, start + index)));
     more.hidden = list.children.length >= matching.length;
   }
 
-  function entry(row, index) {
-    const id = `detail-${list.children.length + index}`;
+  function entry(row, place) {
+    const facts = [nameOf(data.systems, row.system), nameOf(data.languages, row.language), t("dialogue {name}", { name: row.dialogue }),
+      row.question, "semantic" in row.axes ? nameOf(data.axes.find(({ axis }) => axis === "semantic").values, row.axes.semantic) : ""];
     const button = element("button", "question",
-      element("span", `tag part ${row.result.replace(" ", "-")}`, row.result),
-      element("span", "", data.texts[row.text]),
-      element("small", "", [row.system, row.language, `dialogue ${row.dialogue}`, row.question, row.axes.semantic || ""].filter(Boolean).join(" · ")));
+      element("span", `tag part ${row.result.replace(" ", "-")}`, nameOf(data.results, row.result)),
+      ...spoken(row.language, element("span", "", data.texts[row.text])),
+      element("small", "", facts.filter(Boolean).join(" · ")));
+    const panel = element("div", "detail");
+    panel.id = `detail-${place}`;
+    panel.hidden = true;
     button.type = "button";
     button.setAttribute("aria-expanded", "false");
-    button.setAttribute("aria-controls", id);
-    const panel = element("div", "detail");
-    panel.id = id;
-    panel.hidden = true;
-    button.addEventListener("click", () => {
-      if (!panel.children.length) panel.append(...detail(row));
-      panel.hidden = !panel.hidden;
-      button.setAttribute("aria-expanded", String(!panel.hidden));
-    });
-    return element("li", "", button, panel);
+    button.setAttribute("aria-controls", panel.id);
+    button.addEventListener("click", () => { toggle(row, button, panel); keep(); });
+    const item = element("li", "", element("h3", "", button), panel);
+    item.dataset.key = keyOf(row);
+    return item;
   }
 
-  function part(heading, ...texts) {
-    return element("div", "", element("h4", "", heading), ...texts.map((text) => element("p", "", text)));
+  function toggle(row, button, panel, open = panel.hidden) {
+    if (open && !panel.children.length) panel.append(...detail(data, row));
+    panel.hidden = !open;
+    button.setAttribute("aria-expanded", String(open));
   }
 
-  function detail(row) {
-    const answer = row.answer === null ? "no answer" : data.texts[row.answer] || "(empty)";
-    const pair = element("div", "pair",
-      part(row.references.length > 1 ? "Right answers" : "Right answer", ...row.references.map((place) => data.texts[place])),
-      part(row.abstained ? "Answer (abstained)" : "Answer", answer),
-      part("Asked on", row.date ? moment(row.date) : "no date"),
-      part("Evidence", evidence(row)),
-      part("Verdict", verdict(row)),
-      part("Scores", scores(row)),
-      part("Slices", data.axes.filter(({ axis }) => axis in row.axes).map(({ axis, title }) => `${title}: ${row.axes[axis]}`).join("\n") || "none"));
-    return [pair, memories(row)];
+  // The address holds what is filtered by, and the row that was opened last.
+  function keep() {
+    const view = new URLSearchParams();
+    for (const field of TESTS.keys()) if (field.value !== ANY) view.set(field.name, field.value);
+    const open = [...list.children].findLastIndex((item) => !item.querySelector(".detail").hidden);
+    if (open >= 0) view.set("open", keyOf(matching[open]));
+    if (view.size || location.hash.startsWith(VIEW)) history.replaceState(null, "", view.size ? VIEW + view : "#questions");
   }
 
-  // As written, with its own offset: never in this browser's zone.
-  function moment(iso) {
-    const [date, time] = iso.split("T");
-    const weekday = new Date(`${date}T00:00:00Z`).toLocaleDateString("en", { weekday: "long", timeZone: "UTC" });
-    const offset = time.replace(/^[\d:.]+/, "").replace(/^(Z|\+00:00)$/, "UTC");
-    return `${weekday}, ${date} ${time.slice(0, 5)} ${offset}`.trim();
+  function restore() {
+    if (!location.hash.startsWith(VIEW)) return false;
+    const view = new URLSearchParams(location.hash.slice(VIEW.length));
+    form.reset();
+    for (const field of TESTS.keys()) if (view.has(field.name)) field.value = view.get(field.name);
+    const axes = document.getElementById("axis-filters");
+    if ([...axes.querySelectorAll("select")].some((select) => select.value !== ANY)) axes.closest("details").open = true;
+    search();
+    show(view.get("open"));
+    return true;
   }
 
-  function evidence(row) {
-    const named = [row.evidence_sessions.join(", "), row.evidence_turns.join(", ")].filter(Boolean).join(" · turns ") || "unknown";
-    const known = row.failed_evidence.length ? `${named}\nthe system failed to store ${row.failed_evidence.join(", ")}` : named;
-    return row.abstention ? `${known} (nearest topic: the dialogue holds no answer)` : known;
+  function show(key) {
+    const place = matching.findIndex((row) => keyOf(row) === key);
+    if (place < 0) {
+      document.getElementById("questions").scrollIntoView();
+      return;
+    }
+    while (list.children.length <= place) showMore();
+    const button = list.children[place].querySelector(".question");
+    toggle(matching[place], button, list.children[place].querySelector(".detail"), true);
+    button.focus();
+    button.scrollIntoView();
   }
 
-  function verdict(row) {
-    const label = row.verdict === null ? row.result : `${row.verdict} (${row.result})`;
-    return [label, row.note, row.reason, row.detail].filter(Boolean).join("\n");
+  function move(event) {
+    const buttons = [...list.querySelectorAll(".question")];
+    const item = event.target.closest("#list > li");
+    const here = item ? buttons.indexOf(item.querySelector(".question")) : -1;
+    if (event.key === "Escape" && item) {
+      toggle(matching[here], buttons[here], item.querySelector(".detail"), false);
+      keep();
+      buttons[here].focus();
+      return;
+    }
+    if (!event.target.matches(".question, [name=text]")) return;
+    if (event.key === "ArrowDown" && here === buttons.length - 1 && !more.hidden) showMore();
+    const next = { ArrowDown: here + 1, ArrowUp: here - 1, ...(item && { Home: 0, End: buttons.length - 1 }) }[event.key];
+    if (next === undefined) return;
+    event.preventDefault();
+    if (next < 0) form.elements.text.focus();
+    else list.querySelectorAll(".question")[next]?.focus();
   }
 
-  function scores(row) {
-    const shown = (value) => (value === null ? "–" : (100 * value).toFixed(1));
-    return `F1 ${shown(row.f1)}\nrecall by session ${shown(row.recall)}`;
-  }
-
-  function memories(row) {
-    const heading = row.memories.length ? `Memories retrieved (${row.memories.length})` : "No memories kept for this row";
-    return element("div", "", element("h4", "", heading), element("ol", "memories", ...row.memories.map(memory)));
-  }
-
-  function memory(found) {
-    const hit = { turn: "evidence", session: "session of the evidence" }[found.hit] || "";
-    const cut = found.cut ? ` … (${found.cut} more characters in outcomes.jsonl)` : "";
-    return element("li", found.hit ? "hit" : "",
-      element("small", "",
-        element("span", "", `#${found.rank}`),
-        hit && element("span", "found", `✓ ${hit}`),
-        element("span", "", found.kind),
-        element("span", "", found.sources.join(", ") || "no sources"),
-        found.time && element("span", "", moment(found.time)),
-        found.score === null ? null : element("span", "", `score ${found.score.toPrecision(3)}`)),
-      element("p", "", data.texts[found.text] + cut));
-  }
-
-  fill(fields.system, used("system"), "all");
-  fill(fields.language, used("language"), "all");
-  fill(fields.result, data.results.filter((name) => data.rows.some((row) => row.result === name)), "all");
-  fields.axis.replaceChildren(new Option("all", ANY), ...data.axes.map(({ axis, title }) => new Option(title, axis)));
-  if (data.axes.some(({ axis }) => axis === "semantic")) fields.axis.value = "semantic";
-  fillValues();
-  fields.axis.addEventListener("change", fillValues);
-  filters.addEventListener("input", search);
-  filters.addEventListener("submit", (event) => event.preventDefault());
-  more.addEventListener("click", showMore);
-  filters.hidden = false;
-  search();
+  addFilters();
+  form.addEventListener("input", () => { search(); keep(); });
+  form.addEventListener("submit", (event) => event.preventDefault());
+  document.getElementById("clear").addEventListener("click", () => { form.reset(); search(); keep(); });
+  document.getElementById("questions").addEventListener("keydown", move);
+  more.addEventListener("click", () => {
+    const start = list.children.length;
+    showMore();
+    list.children[start].querySelector(".question").focus();
+  });
+  window.addEventListener("hashchange", restore);
+  form.hidden = false;
+  if (!restore()) search();
 })();
