@@ -101,24 +101,23 @@ class Row:
     """One system x language x dialogue x question x repeat.
 
     `repeat` counts all rows of a question: each ingest of its dialogue (`ingest`), each answer out of it, each verdict
-    on that (`judging`), the last fastest. The tokens of an answer stand in the row of its first verdict.
-    `correct` is `None` where the question is unscored (refused, an infrastructure error, or a verdict that could not
-    be read: then `judge_note` says why). `verdict` and what goes with it are the primary judge's, `verdicts` by name
-    those of the further judges, which decide nothing. A label of the 0-3 rubric is no scale: never average it. A
-    retrieval figure is `None` where the evidence is unknown, the question an abstention, the memories name no sources,
-    or the infrastructure failed first; it is 0 where the system itself failed. `memories` of the full-context baseline
-    are left out. `evidence` has the words of the evidence. `sessions` is the number of the dialogue's last session, to
-    say where in it the evidence lies; 0: the version that made the row did not keep it. `failed_turns` counts the turns of the dialogue that the system failed
-    to store, and `failed_evidence` names those that the answer rests on: such a row is scored as it stands.
-    `unstored_evidence` names those that the system took and of which it says that it made no memory, or that no memory
-    which it lists was made from; `unstored_sessions` the evidence sessions of which all turns are so, where the
-    evidence is not known by turn. `storage_listed`: the system lists its memories with their sources, so that what is
-    in neither is stored for sure. `recall_text` stands in for the
-    recalls where memories name no sources: a guess by their text (`text_sources.py`), no measure of retrieval.
-    `memories_given` of the memories, the first ones, were given to the answer model: the others did not fit into the
-    context budget. Retrieval figures are over all of them.
-    Tokens are those of the calls that led to this row; `context_tokens` are always estimated as a quarter of the bytes
-    of UTF-8, the others where an endpoint reports none (then `tokens_estimated`).
+    on that (`judging`), the last fastest. The tokens of an answer stand in the row of its first verdict. `correct` is
+    `None` where the question is unscored (refused, an infrastructure error, or a verdict that could not be read: then
+    `judge_note` says why). `verdict` and what goes with it are the primary judge's, `verdicts` by name those of the
+    further judges, which decide nothing. A label of the 0-3 rubric is no scale: never average it. A retrieval figure is
+    `None` where the evidence is unknown, the question an abstention, the memories name no sources, or the
+    infrastructure failed first; it is 0 where the system itself failed. `memories` of the full-context baseline are
+    left out. `evidence` has the words of the evidence. `sessions` is the number of the dialogue's last session, to say
+    where in it the evidence lies; 0: the version that made the row did not keep it. `failed_turns` counts the turns of
+    the dialogue that the system failed to store, and `failed_evidence` names those that the answer rests on: such a row
+    is scored as it stands. `unstored_evidence` names those that the system took and of which it says that it made no
+    memory, or that no memory which it lists was made from; `unstored_sessions` the evidence sessions of which all turns
+    are so, where the evidence is not known by turn. `storage_listed`: the system lists its memories with their sources,
+    so that what is in neither is stored for sure. `recall_text` stands in for the recalls where memories name no
+    sources: a guess by their text (`text_sources.py`), no measure of retrieval. `memories_given` of the memories, the
+    first ones, were given to the answer model: the others did not fit into the context budget. Retrieval figures are
+    over all of them. Tokens are those of the calls that led to this row; `context_tokens` are always estimated as a
+    quarter of the bytes of UTF-8, the others where an endpoint reports none (then `tokens_estimated`).
     """
 
     system: str

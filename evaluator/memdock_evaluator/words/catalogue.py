@@ -40,8 +40,8 @@ def update(language: str) -> list[str]:
 
 
 def untranslated(catalogue: Catalog) -> Iterator[str]:
-    """The texts of a catalogue that lack a translation, or a plural form of it."""
+    """The texts of a catalogue that lack a translation or a plural form of it, or have one for another text (fuzzy)."""
     for message in catalogue:
         forms = message.string if isinstance(message.string, tuple) else (message.string,)
-        if message.id and not all(forms):
+        if message.id and (message.fuzzy or not all(forms)):
             yield message.id if isinstance(message.id, str) else message.id[0]
