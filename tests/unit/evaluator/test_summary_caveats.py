@@ -19,7 +19,7 @@ from memdock_evaluator.results.rows import Outcome, Row
 from memdock_evaluator.summary import summarise
 from memdock_evaluator.summary.caveats import ABOUT
 from memdock_evaluator.summary.ranking import systems_in_order
-from support.synthetic_rows import a_manifest, a_row, a_run
+from support.synthetic_rows import a_manifest, a_row, a_run, a_system
 
 ENOUGH = [
     a_row(dialogue_id=str(d), question_id=f"q{q}", correct=(d + q) % 3 > 0, axes={"tag": "a"})
@@ -128,7 +128,8 @@ def test_many_systems_are_told_in_one_sentence_those_that_miss_most_first() -> N
         for n in range(1, 8)
         for index, row in enumerate(ENOUGH)
     ]
-    (unscored, poor) = sentences(rows)["coverage"]
+    systems = tuple(a_system(f"system-{n}") for n in range(1, 8))
+    (unscored, poor) = sentences(rows, a_manifest(systems=systems))["coverage"]
     assert unscored.startswith("Questions without a score")
     assert "system-7 (en) 7 of 40 (refused by a provider 7), accuracy" in unscored
     assert unscored.endswith(", 3 more.")
