@@ -1,20 +1,17 @@
 """`memdock-eval forgetting`."""
 
 import click
-from rich.console import Console
 
 from memdock_evaluator.forgetting.modes import Mode
 from memdock_evaluator.forgetting.settings import ForgettingSettings
 from memdock_evaluator.forgetting.suite import forgetting_suite
 from memdock_evaluator.run.options import model_options, pace_options
-from memdock_evaluator.run.settings import SettingsError
-from memdock_evaluator.suites.ending import carry_out
+from memdock_evaluator.run.settings import RunSettings
+from memdock_evaluator.suites.command import frame_options, run_suite
 from memdock_evaluator.suites.options import (
     DATA_OPTIONS,
     SYSTEM_OPTIONS,
     options_of_run,
-    out_option,
-    settings_of,
 )
 
 
@@ -38,15 +35,7 @@ from memdock_evaluator.suites.options import (
     show_default=True,
     help="Questions of a dialogue whose evidence is forgotten; the others are their neighbours.",
 )
-@click.option(
-    "--seed",
-    type=click.IntRange(min=0),
-    metavar="N",
-    default=0,
-    show_default=True,
-    help="Seed that draws them, a sample of dialogues, and the models' seed.",
-)
-@out_option
+@frame_options(seed="Seed that draws them, a sample of dialogues, and the models' seed.")
 @model_options
 @pace_options
 @click.pass_context
@@ -75,19 +64,19 @@ def forgetting(context: click.Context, /, modes: tuple[str, ...], targets: int, 
       memdock-eval forgetting --url grpc://127.0.0.1:7450 --key-file key.txt --system rag-hybrid --data own \\
         --dialogue 0 --by turn --targets 100 --answer-url http://host/v1 --answer-model m --out runs/forgetting-0
 
-    DIR gets manifest.json, targets.jsonl, neighbours.jsonl and summary.json. Spaces are reset at the end.
+    DIR gets manifest.json, targets.jsonl, neighbours.jsonl and summary.json. Spaces are reset at the end. A suite that
+    was stopped or killed goes on behind the dialogues and modes that are done when the same command is given again.
 
     Exit code 0: nothing is left, nothing came back, nothing else was taken; 1: something is, did or was; 2: the command
     line is wrong; 3: it could not be measured, or not all of it.
     """
-    try:
-        run = settings_of(context)
-        settings = ForgettingSettings(
+
+    def settings(run: RunSettings) -> ForgettingSettings:
+        return ForgettingSettings(
             run=run,
             modes=tuple(map(Mode, dict.fromkeys(modes))) or tuple(Mode),
             targets=targets,
             replies=run.answerer.endpoint is not None,
         )
-    except SettingsError as error:
-        raise click.UsageError(str(error)) from error
-    carry_out(forgetting_suite(settings, Console(stderr=True), Console()))
+
+    run_suite(context, settings, forgetting_suite)

@@ -10,7 +10,7 @@ from memdock_evaluator.dataset import Dialogue, Question
 from memdock_evaluator.faults import Fault
 from memdock_evaluator.forgetting.rows import Reply
 from memdock_evaluator.results.rows import MemorySource, RetrievedMemory
-from memdock_evaluator.run.answering import wall_clock
+from memdock_evaluator.run.answering import kept_verdicts, wall_clock
 from memdock_evaluator.run.progress import Progress
 
 
@@ -52,7 +52,9 @@ class Replying:
             spaces=(self.space_id,),
         )
         verdict = await self.judge.judge(item, repeat=0)
-        return Reply(text=answer.text, abstained=answer.abstained, correct=verdict.correct)
+        return Reply(
+            text=answer.text, abstained=answer.abstained, correct=verdict.correct, verdicts=kept_verdicts(verdict)
+        )
 
 
 def _kept(rank: int, memory: Memory) -> RetrievedMemory:

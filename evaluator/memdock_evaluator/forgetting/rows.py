@@ -5,10 +5,15 @@ No memory id, no run id and no time of the clock, so that two runs on a determin
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from types import MappingProxyType
+
+from pydantic import TypeAdapter
 
 from memdock_evaluator.forgetting.modes import Mode
 from memdock_evaluator.forgetting.traces import Trace
-from memdock_evaluator.results.records import Blame
+from memdock_evaluator.results.records import Blame, Kind
+from memdock_evaluator.results.rows import FurtherVerdict
+from memdock_evaluator.run.settling import settled
 
 TARGETS, NEIGHBOURS = "targets.jsonl", "neighbours.jsonl"
 
@@ -28,11 +33,15 @@ class Look:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Reply:
-    """An answer from the memories of one moment; `correct` is `None` where the verdict could not be read."""
+    """An answer from the memories of one moment; `correct` is `None` where the verdict could not be read.
+
+    `verdicts`, by name: those of the judges beside the primary one, which decide nothing.
+    """
 
     text: str
     abstained: bool
     correct: bool | None
+    verdicts: Mapping[str, FurtherVerdict] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -101,3 +110,21 @@ class NeighbourRow:
     def key(self) -> tuple[str, str, str, str, str]:
         """What names the row, and its place in the file."""
         return self.system, self.language, self.dialogue_id, self.mode, self.question_id
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CaseRows:
+    """All rows of one dialogue in one system and mode, kept as it ends."""
+
+    targets: tuple[TargetRow, ...]
+    neighbours: tuple[NeighbourRow, ...] = ()
+
+    @property
+    def settled(self) -> bool:
+        """Whether nothing of it failed for want of infrastructure."""
+        blames = [*(row.blame for row in self.targets), *(row.blame for row in self.neighbours)]
+        return all(map(settled, blames))
+
+
+CASES = MappingProxyType({mode: Kind(f"by-{mode}", TypeAdapter(CaseRows)) for mode in Mode})
+"""By mode, the part that keeps a case."""

@@ -14,7 +14,7 @@ from memdock_evaluator.faults import Fault, RunStoppedError
 from memdock_evaluator.forgetting.measuring import Measuring, gone, scope_of
 from memdock_evaluator.forgetting.modes import Mode, evidence_of
 from memdock_evaluator.forgetting.replies import Replying
-from memdock_evaluator.forgetting.rows import NEIGHBOURS, TARGETS, NeighbourRow, TargetRow
+from memdock_evaluator.forgetting.rows import CASES, NEIGHBOURS, TARGETS, CaseRows, NeighbourRow, TargetRow
 from memdock_evaluator.forgetting.settings import ForgettingSettings
 from memdock_evaluator.forgetting.space import Space
 from memdock_evaluator.forgetting.summary import Summary, conclusion, summarise
@@ -22,6 +22,7 @@ from memdock_evaluator.forgetting.terminal import print_summary
 from memdock_evaluator.forgetting.traces import Speech
 from memdock_evaluator.results.folder import Folder
 from memdock_evaluator.results.names import safe_name
+from memdock_evaluator.results.parts import Parts, Unit
 from memdock_evaluator.run.beginning import held
 from memdock_evaluator.run.parallel import for_each
 from memdock_evaluator.run.progress import Progress, Work, show_progress
@@ -29,8 +30,8 @@ from memdock_evaluator.run.selection import Selection
 from memdock_evaluator.run.settling import blame_of
 from memdock_evaluator.run.tools import plan_of, try_models
 from memdock_evaluator.suites.ending import SuiteEnd
-from memdock_evaluator.suites.folder import begin, finish, refuse_used, write_rows
-from memdock_evaluator.suites.system import ErasableSystem, Opened, open_systems
+from memdock_evaluator.suites.folder import begin, earlier, finish, write_rows
+from memdock_evaluator.suites.system import ErasableSystem, Opened, give_back, open_systems
 
 LOOKS = 3
 """Before, after, and after the late retry; the last at the targets alone."""
@@ -44,6 +45,11 @@ class Case:
     dialogue: Dialogue
     mode: Mode
 
+    @property
+    def unit(self) -> Unit:
+        """Where its part is kept."""
+        return Unit(system=self.system.name, language=self.dialogue.language, dialogue_id=self.dialogue.dialogue_id)
+
 
 @dataclass(slots=True, kw_only=True)
 class Suite:
@@ -51,16 +57,26 @@ class Suite:
 
     settings: ForgettingSettings
     opened: Opened
+    folder: Folder
     run_id: str
     progress: Progress
-    targets: list[TargetRow] = field(default_factory=list)
-    neighbours: list[NeighbourRow] = field(default_factory=list)
+    done: list[CaseRows] = field(default_factory=list)
     spaces_not_reset: list[str] = field(default_factory=list)
     _open: list[Space] = field(default_factory=list)
 
     async def run(self, selection: Selection) -> None:
         """Every case; raises `RunStoppedError` where it cannot go on."""
         await for_each(self._cases(selection), self._case, limit=self.settings.run.concurrency)
+
+    @property
+    def targets(self) -> list[TargetRow]:
+        """All of them so far, in their order."""
+        return sorted((row for case in self.done for row in case.targets), key=lambda row: row.key)
+
+    @property
+    def neighbours(self) -> list[NeighbourRow]:
+        """All of them so far, in their order."""
+        return sorted((row for case in self.done for row in case.neighbours), key=lambda row: row.key)
 
     async def close(self) -> None:
         """Gives back what is left where the suite was stopped or cancelled in between; raises nothing."""
@@ -94,7 +110,11 @@ class Suite:
                             yield Case(system=system, dialogue=dialogue, mode=mode)
 
     async def _case(self, case: Case) -> None:
-        dialogue = case.dialogue
+        dialogue, parts = case.dialogue, Parts(self.folder, case.unit)
+        if (kept := parts.newest(CASES[case.mode])) and kept[-1].settled:
+            self._tell_done(dialogue)
+            self.done += kept
+            return
         space = Space(
             system=case.system,
             space_id=space_id(self.run_id, dialogue, case.mode),
@@ -104,13 +124,23 @@ class Suite:
         )
         self._open.append(space)
         try:
-            await self._measure(space, case)
+            rows = await self._measure(space, case)
         except Fault as fault:
             self.progress.say(f"{space.place}, by {case.mode}: {fault.detail} ({fault.reason})")
-            self.targets += [_unmeasured(question, case, fault) for question in drawn(dialogue, self.settings)[0]]
+            targets = drawn(dialogue, self.settings)[0]
+            rows = CaseRows(targets=tuple(_unmeasured(question, case, fault) for question in targets))
+        parts.write(CASES[case.mode], [rows])
+        self.done.append(rows)
         await self._give_back(space)
 
-    async def _measure(self, space: Space, case: Case) -> None:
+    def _tell_done(self, dialogue: Dialogue) -> None:
+        """Counts a case that an earlier attempt has measured."""
+        targets, others = drawn(dialogue, self.settings)
+        for work in (Work.ACCEPTED, Work.PROCESSED):
+            self.progress.advance(work, sum(1 for _ in dialogue.turns))
+        self.progress.advance(Work.RETRIEVALS, LOOKS * len(targets) + (LOOKS - 1) * len(others))
+
+    async def _measure(self, space: Space, case: Case) -> CaseRows:
         dialogue, mode = case.dialogue, case.mode
         targets, others = drawn(dialogue, self.settings)
         speech = Speech(dialogue)
@@ -132,10 +162,13 @@ class Suite:
             after=after,
             retried=await space.look(targets),
         )
-        for question in targets:
-            row = measuring.target(question, erased[question.question_id])
-            self.targets.append(await self._with_replies(row, question, measuring, space.space_id))
-        self.neighbours += measuring.neighbours(others)
+        rows = [
+            await self._with_replies(
+                measuring.target(question, erased[question.question_id]), question, measuring, space.space_id
+            )
+            for question in targets
+        ]
+        return CaseRows(targets=tuple(rows), neighbours=tuple(measuring.neighbours(others)))
 
     async def _with_replies(self, row: TargetRow, question: Question, measuring: Measuring, space_id: str) -> TargetRow:
         if not self.settings.replies or row.blame is not None or not row.wanted.turns:
@@ -152,7 +185,6 @@ async def forgetting_suite(settings: ForgettingSettings, console: Console, print
     Raises what `evaluate` raises where the suite cannot begin.
     """
     folder, selection = Folder(settings.run.out), Selection(settings.run)
-    refuse_used(folder)
     survey = await asyncio.to_thread(selection.survey)
     progress = show_progress(console)
     async with AsyncExitStack() as stack:
@@ -160,11 +192,14 @@ async def forgetting_suite(settings: ForgettingSettings, console: Console, print
         opened = await open_systems(settings.run, languages, stack, progress.say)
         if settings.replies and settings.run.trial:
             await try_models(settings.run, languages, opened.tools)
-        stack.enter_context(held(folder))
         plan = plan_of(settings.run, survey.facts, opened.tools)
         options = {"modes": settings.modes, "targets": settings.targets, "replies": settings.replies}
-        manifest = begin(folder, "forgetting", plan, options, settings.run.command)
-        suite = Suite(settings=settings, opened=opened, run_id=manifest.run_id, progress=progress)
+        earlier(folder, "forgetting", plan, options)
+        stack.enter_context(held(folder))
+        manifest = earlier(folder, "forgetting", plan, options)
+        manifest = manifest or begin(folder, "forgetting", plan, options, settings.run.command)
+        suite = Suite(settings=settings, opened=opened, folder=folder, run_id=manifest.run_id, progress=progress)
+        suite.spaces_not_reset += await give_back(opened.systems, manifest.spaces_not_reset, progress.say)
         await asyncio.to_thread(_expect, progress, suite, selection)
         stopped = ""
         with progress:
@@ -175,11 +210,12 @@ async def forgetting_suite(settings: ForgettingSettings, console: Console, print
             finally:
                 await suite.close()
         summary = _summary(suite, stopped)
-        write_rows(folder, TARGETS, sorted(suite.targets, key=lambda row: row.key))
-        write_rows(folder, NEIGHBOURS, sorted(suite.neighbours, key=lambda row: row.key))
-        finish(folder, manifest, summary, suite.spaces_not_reset)
+        whole = not (stopped or suite.spaces_not_reset) and all(case.settled for case in suite.done)
+        write_rows(folder, TARGETS, suite.targets)
+        write_rows(folder, NEIGHBOURS, suite.neighbours)
+        finish(folder, manifest, summary, suite.spaces_not_reset, whole=whole)
     print_summary(summary, printed)
-    return conclusion(summary, suite.spaces_not_reset)
+    return replace(conclusion(summary, suite.spaces_not_reset), unfinished=not whole)
 
 
 def space_id(run_id: str, dialogue: Dialogue, mode: Mode) -> str:

@@ -4,19 +4,16 @@ import shlex
 from dataclasses import replace
 
 import click
-from rich.console import Console
 
 from memdock_evaluator.leaks.settings import LeakSettings
 from memdock_evaluator.leaks.suite import leak_suite
 from memdock_evaluator.leaks.twins import LANGUAGES
-from memdock_evaluator.run.settings import SettingsError
-from memdock_evaluator.suites.ending import carry_out
+from memdock_evaluator.run.settings import RunSettings, SettingsError
+from memdock_evaluator.suites.command import frame_options, run_suite
 from memdock_evaluator.suites.options import (
     PATIENCE_OPTIONS,
     SYSTEM_OPTIONS,
     options_of_run,
-    out_option,
-    settings_of,
 )
 
 
@@ -36,9 +33,6 @@ from memdock_evaluator.suites.options import (
     multiple=True,
     type=click.Choice(list(LANGUAGES)),
     help="Only twins of this language; may be repeated.  [default: all]",
-)
-@click.option(
-    "--seed", type=click.IntRange(min=0), metavar="N", default=0, show_default=True, help="Seed of the canaries."
 )
 @click.option(
     "--concurrency",
@@ -63,7 +57,7 @@ from memdock_evaluator.suites.options import (
     show_default=True,
     help="Seconds for it to end.",
 )
-@out_option
+@frame_options(seed="Seed of the canaries.")
 @click.pass_context
 def leaks(
     context: click.Context,
@@ -97,22 +91,23 @@ def leaks(
         --restart-command "docker restart my-memory" --out runs/leaks-2
 
     Of 300 trials without a leak up to 1 % may leak all the same, at 95 %: the table has the exact bound, by trial and
-    by pair. DIR gets manifest.json, trials.jsonl and summary.json. Spaces are reset at the end.
+    by pair. DIR gets manifest.json, trials.jsonl and summary.json. Spaces are reset at the end. A suite that was
+    stopped or killed goes on behind the pairs and moments that are done when the same command is given again.
 
     Exit code 0: nothing leaked and nothing of another user's was taken; 1: something did or was; 2: the command line is
     wrong; 3: it could not be measured, or not all of it.
     """
-    try:
-        settings = LeakSettings(
-            run=replace(settings_of(context), ks=(1,)),  # it asks as deep as each system goes
+
+    def settings(run: RunSettings) -> LeakSettings:
+        return LeakSettings(
+            run=replace(run, ks=(1,)),  # it asks as deep as each system goes
             languages=tuple(dict.fromkeys(only)) or tuple(LANGUAGES),
             pairs=pairs,
             restart_command=_words(restart_command),
             restart_timeout_s=restart_timeout,
         )
-    except SettingsError as error:
-        raise click.UsageError(str(error)) from error
-    carry_out(leak_suite(settings, Console(stderr=True), Console()))
+
+    run_suite(context, settings, leak_suite)
 
 
 def _words(command: str) -> tuple[str, ...]:

@@ -5,12 +5,14 @@ from dataclasses import dataclass, field
 from functools import partial
 from typing import TypeAlias
 
-from memdock.types import Feature, Selection, Turn
+from memdock.types import Feature, Selection, Turn, TurnState
 from memdock_evaluator.faults import Fault, RunStoppedError
 from memdock_evaluator.leaks.asking import QUESTION, VALUE, ask, texts_for
+from memdock_evaluator.leaks.kept import Kept, MomentRows
 from memdock_evaluator.leaks.rows import Moment, TrialRow
 from memdock_evaluator.leaks.trials import Canaries, Met, Pairing, shown, trials
 from memdock_evaluator.leaks.twins import Fact, Pair, Twin
+from memdock_evaluator.results.folder import Folder
 from memdock_evaluator.results.rows import Outcome
 from memdock_evaluator.run.parallel import for_each, stream
 from memdock_evaluator.run.progress import Progress, Work
@@ -18,6 +20,9 @@ from memdock_evaluator.run.requests import groups
 from memdock_evaluator.run.settings import RunSettings
 from memdock_evaluator.suites.filling import fill, settle
 from memdock_evaluator.suites.system import ErasableSystem
+
+_HELD = {TurnState.SEARCHABLE, TurnState.NO_MEMORY, TurnState.FAILED}
+"""A turn that failed is one that its user does not find: a void trial, which another attempt would not mend."""
 
 Job: TypeAlias = Callable[[], Awaitable[None]]
 SpaceOf: TypeAlias = Callable[[Twin], str]
@@ -28,6 +33,8 @@ class SystemUnderTest:
     """One system through all moments, in the order of `Moment`. Methods raise `RunStoppedError` alone.
 
     `rows` grow as moments end; a pair for which a moment fails has the fault in its rows. `spaces` may hold something.
+    `goes_on`: an earlier attempt has begun; what it has kept in `folder` is not asked again. `restarts`: there is a
+    moment after a restart.
     """
 
     system: ErasableSystem
@@ -36,6 +43,9 @@ class SystemUnderTest:
     settings: RunSettings
     progress: Progress
     run_id: str
+    folder: Folder
+    goes_on: bool = False
+    restarts: bool = False
     rows: list[TrialRow] = field(default_factory=list)
     spaces: set[str] = field(default_factory=set)
     _stored: set[tuple[str, int]] = field(default_factory=set)
@@ -43,9 +53,11 @@ class SystemUnderTest:
 
     async def at_rest(self) -> None:
         """All are stored, then asked, one call after another."""
+        if self.goes_on:
+            self.spaces |= {self._busy(twin) for pair in self.pairs for twin in (pair.first, pair.second)}
         for pair in self.pairs:
             try:
-                await self._store(pair)
+                await self._store_where_needed(pair)
             except Fault as fault:
                 self._fail(Moment.REST, pair, fault, Met())
             else:
@@ -56,6 +68,11 @@ class SystemUnderTest:
 
     async def under_concurrency(self) -> None:
         """All twins, in spaces of their own, write and are asked at once; all are asked at once; then one by one."""
+        if not self.lacks(Moment.CONCURRENT):
+            for pair in self.pairs:
+                self._take(Moment.CONCURRENT, pair)
+            self.progress.advance(Work.RETRIEVALS, self.reads_under_concurrency)
+            return
         met = Met()
         twins = [twin for pair in self.pairs for twin in (pair.first, pair.second)]
         try:
@@ -90,6 +107,19 @@ class SystemUnderTest:
         left = [space_id for space_id in sorted(self.spaces) if not await self._closed(space_id)]
         return [f"{self.system.name}/{space_id}" for space_id in left]
 
+    def lacks(self, moment: Moment) -> bool:
+        """Whether any pair is yet to be asked at a moment."""
+        return moment in self._moments and any(self._kept.of(moment, pair) is None for pair in self.pairs)
+
+    @property
+    def _moments(self) -> tuple[Moment, ...]:
+        skipped = {Moment.RESTART: not self.restarts, Moment.FORGET: not self.can_forget}
+        return tuple(moment for moment in Moment if not skipped.get(moment))
+
+    @property
+    def _kept(self) -> Kept:
+        return Kept(folder=self.folder, system=self.system.name)
+
     @property
     def can_forget(self) -> bool:
         """Whether the canaries' turns, or their sessions, can be named."""
@@ -104,6 +134,8 @@ class SystemUnderTest:
     async def _moment(
         self, moment: Moment, pair: Pair, space_of: SpaceOf, prepare: Job | None = None, met: Met | None = None
     ) -> None:
+        if moment is not Moment.CONCURRENT and self._take(moment, pair):
+            return
         met = met or Met()
         try:
             if prepare is not None:
@@ -115,15 +147,32 @@ class SystemUnderTest:
         self.progress.advance(Work.RETRIEVALS, 2 * sum(len(asker.facts) for asker, _ in pair.ways))
         before = self._pairings.get(pair.key, Pairing()) if moment is not Moment.CONCURRENT else Pairing()
         rows, now = trials(self.system.name, moment, pair, seen, self.canaries, before=before, met=met)
-        self.rows += rows
+        self._keep(moment, pair, rows, now)
         if moment is not Moment.CONCURRENT:
             self._pairings[pair.key] = now
+
+    def _keep(self, moment: Moment, pair: Pair, rows: list[TrialRow], found: Pairing) -> None:
+        self.rows += rows
+        first, second = (tuple(sorted(names)) for names in (found.first, found.second))
+        self._kept.keep(moment, pair, MomentRows(rows=tuple(rows), first=first, second=second))
+
+    def _take(self, moment: Moment, pair: Pair) -> bool:
+        """Takes over what an earlier attempt has kept, if it has."""
+        kept = self._kept.of(moment, pair) if self.goes_on else None
+        if kept is None:
+            return False
+        self.rows += kept.rows
+        self.progress.advance(Work.RETRIEVALS, 2 * sum(len(asker.facts) for asker, _ in pair.ways))
+        if moment is not Moment.CONCURRENT:
+            self._pairings[pair.key] = kept.pairing
+        return True
 
     def _fail(self, moment: Moment, pair: Pair, fault: Fault, met: Met) -> None:
         self.progress.say(
             f"{self.system.name}: pair {pair.first.pair} ({pair.first.language}) {moment}: {fault.detail}"
         )
-        self.rows += met.failed(self.system.name, moment, pair, fault)
+        rows = met.failed(self.system.name, moment, pair, fault)
+        self._keep(moment, pair, rows, self._pairings.get(pair.key, Pairing()))
 
     def _space(self, twin: Twin) -> str:
         """The second's name begins with the first's."""
@@ -131,6 +180,26 @@ class SystemUnderTest:
 
     def _busy(self, twin: Twin) -> str:
         return f"{self._space(twin)}-busy"
+
+    async def _store_where_needed(self, pair: Pair) -> None:
+        """Stores a pair that is to be asked yet, but where an earlier attempt has and all of it is still there."""
+        asked = [moment for moment in self._moments if moment is not Moment.CONCURRENT]
+        to_ask = not self.goes_on or any(self._kept.of(moment, pair) is None for moment in asked)
+        if to_ask and not (self.goes_on and await self._is_stored(pair)):
+            await self._store(pair)
+            return
+        for twin in (pair.first, pair.second):
+            self.spaces.add(self._space(twin))
+            for work in (Work.ACCEPTED, Work.PROCESSED):
+                self.progress.advance(work, sum(1 for _ in twin.dialogue.turns))
+
+    async def _is_stored(self, pair: Pair) -> bool:
+        for twin in (pair.first, pair.second):
+            turns = await self.system.turns_by_id(self._space(twin))
+            states = {turns[turn.turn_id].state for turn in twin.dialogue.turns if turn.turn_id in turns}
+            if len(turns) < sum(1 for _ in twin.dialogue.turns) or not states <= _HELD:
+                return False
+        return True
 
     async def _store(self, pair: Pair) -> None:
         for twin in (pair.first, pair.second):

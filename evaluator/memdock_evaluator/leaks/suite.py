@@ -2,6 +2,7 @@
 
 from collections.abc import Awaitable, Callable
 from contextlib import AsyncExitStack
+from dataclasses import replace
 
 from rich.console import Console
 
@@ -18,10 +19,11 @@ from memdock_evaluator.results.folder import Folder
 from memdock_evaluator.results.manifest import DataCounts, DataFacts
 from memdock_evaluator.run.beginning import held
 from memdock_evaluator.run.progress import Progress, Work, show_progress
+from memdock_evaluator.run.settling import settled
 from memdock_evaluator.run.tools import plan_of
 from memdock_evaluator.suites.ending import SuiteEnd
-from memdock_evaluator.suites.folder import begin, finish, refuse_used, write_rows
-from memdock_evaluator.suites.system import open_systems
+from memdock_evaluator.suites.folder import begin, earlier, finish, write_rows
+from memdock_evaluator.suites.system import give_back, open_systems
 
 NO_RESTART = "no --restart-command was given"
 NO_FORGET = "it declares no Forget by turn or by session"
@@ -33,15 +35,15 @@ async def leak_suite(settings: LeakSettings, console: Console, printed: Console)
     Raises `SettingsError`, `FolderError` or `RunStoppedError` where the suite cannot begin.
     """
     folder = Folder(settings.run.out)
-    refuse_used(folder)
     pairs = make_pairs(settings.languages, settings.pairs, seed=settings.run.seed)
     progress = show_progress(console)
     async with AsyncExitStack() as stack:
         opened = await open_systems(settings.run, settings.languages, stack, progress.say)
-        stack.enter_context(held(folder))
         plan = plan_of(settings.run, _facts(pairs), opened.tools)
         options = {"pairs": settings.pairs, "restart_command": settings.restart_command}
-        manifest = begin(folder, "leaks", plan, options, settings.run.command)
+        found = earlier(folder, "leaks", plan, options)
+        stack.enter_context(held(folder))
+        manifest = found or begin(folder, "leaks", plan, options, settings.run.command)
         canaries = Canaries(pairs)
         tested = [
             SystemUnderTest(
@@ -51,10 +53,13 @@ async def leak_suite(settings: LeakSettings, console: Console, printed: Console)
                 settings=settings.run,
                 progress=progress,
                 run_id=manifest.run_id,
+                folder=folder,
+                goes_on=found is not None,
+                restarts=bool(settings.restart_command),
             )
             for system in opened.systems.values()
         ]
-        stopped, not_reset = "", list[str]()
+        stopped, not_reset = "", await give_back(opened.systems, manifest.spaces_not_reset, progress.say)
         with progress:
             _expect(progress, settings, tested)
             try:
@@ -67,18 +72,20 @@ async def leak_suite(settings: LeakSettings, console: Console, printed: Console)
         rows = sorted((row for each in tested for row in each.rows), key=lambda row: row.key)
         skipped = {each.system.name: _skipped(settings, each) for each in tested}
         summary = summarise(rows, list(opened.systems), skipped, stopped)
+        whole = not (stopped or not_reset) and all(settled(row.blame) for row in rows)
         write_rows(folder, TRIALS, rows)
-        finish(folder, manifest, summary, not_reset)
+        finish(folder, manifest, summary, not_reset, whole=whole)
     print_summary(summary, printed)
-    return conclusion(summary, not_reset)
+    return replace(conclusion(summary, not_reset), unfinished=not whole)
 
 
 async def _all_moments(settings: LeakSettings, tested: list[SystemUnderTest]) -> None:
     """Moment by moment, so that one restart serves all systems."""
     await _each(tested, SystemUnderTest.at_rest)
     await _each(tested, SystemUnderTest.under_concurrency)
-    if settings.restart_command:
+    if any(each.lacks(Moment.RESTART) for each in tested):
         await restart(settings.restart_command, settings.restart_timeout_s)
+    if settings.restart_command:
         await _each(tested, SystemUnderTest.after_restart)
     await _each([each for each in tested if each.can_forget], SystemUnderTest.after_forget)
     await _each(tested, SystemUnderTest.after_reset)

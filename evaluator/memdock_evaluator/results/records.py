@@ -2,7 +2,7 @@
 
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass, field
-from typing import Generic, Protocol, TypeVar
+from typing import TYPE_CHECKING, Generic, Protocol, TypeVar
 
 import orjson
 from pydantic import TypeAdapter
@@ -10,6 +10,9 @@ from pydantic import TypeAdapter
 from memdock.types import ModelUsage, Residue
 from memdock_evaluator.results.manifest import IngestCounts
 from memdock_evaluator.results.rows import FurtherVerdict, Outcome, RetrievedMemory, Row, Timing
+
+if TYPE_CHECKING:
+    from _typeshed import DataclassInstance
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -123,7 +126,7 @@ class Closed:
     blame: Blame | None = None
 
 
-RecordT = TypeVar("RecordT", Ingested, Retrieval, Answered, Judged, Closed, Row)
+RecordT = TypeVar("RecordT", bound="DataclassInstance")
 
 
 @dataclass(frozen=True, slots=True)

@@ -134,12 +134,7 @@ class Answering:
             input_tokens=verdict.input_tokens,
             output_tokens=verdict.output_tokens,
             estimated=verdict.estimated or any(each.estimated for each in verdict.further.values()),
-            verdicts={
-                name: FurtherVerdict(
-                    label=each.label, note=each.note, input_tokens=each.input_tokens, output_tokens=each.output_tokens
-                )
-                for name, each in verdict.further.items()
-            },
+            verdicts=kept_verdicts(verdict),
             usage=meter.models,
             timings=timings,
         )
@@ -168,6 +163,16 @@ def keys_of(dialogue: Dialogue, repeats: int, ingest: int = 0) -> Sequence[Key]:
     """All questions of a dialogue, each as often as it is asked; a later ingest of the dialogue counts on."""
     numbers = range(ingest * repeats, (ingest + 1) * repeats)
     return [(question.question_id, repeat) for question in dialogue.questions for repeat in numbers]
+
+
+def kept_verdicts(verdict: Verdict) -> dict[str, FurtherVerdict]:
+    """What the judges beside the primary one say, as rows keep it."""
+    return {
+        name: FurtherVerdict(
+            label=each.label, note=each.note, input_tokens=each.input_tokens, output_tokens=each.output_tokens
+        )
+        for name, each in verdict.further.items()
+    }
 
 
 def wall_clock(dialogue: Dialogue) -> tzinfo:

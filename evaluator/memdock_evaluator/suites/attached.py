@@ -66,7 +66,7 @@ def attach(run: Folder, plan: Plan, address: str) -> None:
         raise AttachError(f"{address}/{missing[0]} is not there: name the folder of a suite that has ended")
     found = _read(contents[MANIFEST] or b"", contents[SUMMARY] or b"", address)
     if found.manifest.finished is None:
-        raise AttachError(f"{address}: the suite has not ended: run it again, into a new folder")
+        raise AttachError(f"{address}: the suite has not ended: give its command again, which goes on")
     if not _differs(found.manifest, plan):
         its = ", ".join(system.name for system in found.manifest.plan.systems)
         raise AttachError(f"{address} is of other systems ({its}): none of them is in this run")

@@ -11,7 +11,10 @@ from memdock_evaluator.dataset import DatasetError
 from memdock_evaluator.faults import RunStoppedError
 from memdock_evaluator.interrupting import run_until_told
 from memdock_evaluator.results.folder import FolderError
+from memdock_evaluator.results.parts import PartError
 from memdock_evaluator.run.settings import SettingsError
+
+_AGAIN = "the same command goes on from here"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -20,6 +23,8 @@ class SuiteEnd:
 
     found: tuple[str, ...] = ()
     unmeasured: tuple[str, ...] = ()
+    unfinished: bool = False
+    """Whether something is left to do that the same command would do."""
 
 
 class FoundError(click.ClickException):
@@ -40,11 +45,12 @@ def carry_out(suite: Coroutine[Any, Any, SuiteEnd]) -> None:
         end = run_until_told(suite)
     except (SettingsError, PromptError) as error:
         raise click.UsageError(str(error)) from error
-    except (DatasetError, FolderError, RunStoppedError) as error:
+    except (DatasetError, FolderError, PartError, RunStoppedError) as error:
         raise UnmeasuredError(str(error)) from error
     except KeyboardInterrupt as error:
-        raise UnmeasuredError("interrupted: nothing was concluded") from error
+        raise UnmeasuredError(f"interrupted: nothing was concluded; {_AGAIN}") from error
+    sentences = (*end.found, *end.unmeasured, *((_AGAIN,) if end.unfinished else ()))
     if end.found:
-        raise FoundError("; ".join((*end.found, *end.unmeasured)))
+        raise FoundError("; ".join(sentences))
     if end.unmeasured:
-        raise UnmeasuredError("; ".join(end.unmeasured))
+        raise UnmeasuredError("; ".join(sentences))

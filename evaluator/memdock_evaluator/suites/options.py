@@ -2,9 +2,10 @@
 
 import sys
 from collections.abc import Callable
-from typing import TypeAlias
+from typing import Any, TypeAlias
 
 import click
+from click.core import ParameterSource
 
 from memdock_evaluator.answer.endpoint import ModelSettings
 from memdock_evaluator.results.manifest import Sample
@@ -20,18 +21,11 @@ from memdock_evaluator.run.command import (
 )
 from memdock_evaluator.run.settings import RunSettings, SettingsError
 
-Decorator: TypeAlias = Callable[[click.Command], click.Command]
+Decorator: TypeAlias = Callable[[Any], Any]
 
 SYSTEM_OPTIONS = ("url", "key", "key_file", "systems")
 DATA_OPTIONS = ("data", "languages", "dialogues", "sample_dialogues", "format_", "zone")
 PATIENCE_OPTIONS = ("call_timeout", "flush_timeout", "patience")
-
-out_option = click.option(
-    "--out",
-    required=True,
-    metavar="DIR",
-    help="Folder of the results, a new one, or an address such as s3://bucket/x.",
-)
 
 
 def options_of_run(*names: str) -> Decorator:
@@ -45,6 +39,23 @@ def options_of_run(*names: str) -> Decorator:
     return decorate
 
 
+_OF_ANSWERS = (
+    *("judge_url", "judge_model", "judge_key", "judge_key_file", "judge_form", "judge_prompt", "rubric"),
+    *("judge_temperature", "judge_seed", "judge_tries", "judges", "trial"),
+    *("model_concurrency", "model_timeout", "model_tries"),
+)
+"""Options that change nothing where no answer is asked for."""
+
+
+def _refuse_without_answers(context: click.Context) -> None:
+    for option in context.command.params:
+        typed = context.get_parameter_source(option.name or "") is ParameterSource.COMMANDLINE
+        if option.name in _OF_ANSWERS and typed:
+            raise SettingsError(
+                f"{option.opts[0]} is for answers, and none are asked for: give --answer-url and --answer-model"
+            )
+
+
 def settings_of(context: click.Context) -> RunSettings:
     """What the options say that a command shares with `run`; raises `SettingsError` or `click.UsageError`."""
     refuse_unknown_variables()
@@ -54,6 +65,8 @@ def settings_of(context: click.Context) -> RunSettings:
         *("concurrency", "parallel_questions"),
     )
     asks_models = "answer_url" in given
+    if asks_models and answerer_of(context).endpoint is None:
+        _refuse_without_answers(context)
     settings = RunSettings(
         **{name: given[name] for name in plain if name in given},
         ks=(given.get("k", 10),),

@@ -1,12 +1,13 @@
 """Memory systems that are filled, asked, and told to forget."""
 
 import secrets
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from contextlib import AsyncExitStack
 from dataclasses import dataclass
 
 from memdock.client import connect_async
 from memdock.types import Forgotten, Selection, TurnRecord
+from memdock_evaluator.faults import Fault, RunStoppedError
 from memdock_evaluator.run.memory_system import MemorySystem
 from memdock_evaluator.run.settings import RunSettings
 from memdock_evaluator.run.tools import Tools, open_tools
@@ -42,6 +43,19 @@ class ErasableSystem(MemorySystem):
     async def turns_by_id(self, space_id: str) -> Mapping[str, TurnRecord]:
         """Every turn that the space holds or has forgotten."""
         return {record.turn_id: record for record in await self.list_turns(space_id)}
+
+
+async def give_back(systems: Mapping[str, ErasableSystem], places: Iterable[str], say: Say) -> list[str]:
+    """Resets spaces, named as system/space; those for which that failed. Raises nothing."""
+    left = []
+    for place in places:
+        name, _, space_id = place.partition("/")
+        try:
+            await systems[name].reset(space_id)
+        except (Fault, RunStoppedError) as fault:
+            say(f"{name}: space {space_id} was not reset: {fault}")
+            left.append(place)
+    return left
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

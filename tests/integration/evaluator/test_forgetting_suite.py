@@ -14,7 +14,6 @@ from memdock_evaluator.answer.endpoint import ModelEndpoint, ModelSettings
 from memdock_evaluator.forgetting.modes import Mode
 from memdock_evaluator.forgetting.settings import ForgettingSettings
 from memdock_evaluator.forgetting.suite import forgetting_suite
-from memdock_evaluator.run.settings import SettingsError
 from memdock_evaluator.suites.ending import SuiteEnd
 from support.evaluation import settings, write_data
 from support.model_server import ModelServer, serve_models
@@ -228,7 +227,23 @@ async def test_a_sample_of_dialogues_and_an_answer_model_are_asked_for_by_flags(
     found = mode_of(tmp_path, "turn")
     assert (found["n_dialogues"], found["n_targets"], found["replies"]["n"]) == (1, 3, 3)
     assert len(model.requests) == 1 + 2 * 3, "a trial, then before and after"
-    assert b"secret-key" not in b"".join(path.read_bytes() for path in (tmp_path / "out").iterdir())
+    assert b"secret-key" not in b"".join(path.read_bytes() for path in (tmp_path / "out").rglob("*.json*"))
+
+
+async def test_several_judges_see_the_answers_before_and_after(tmp_path: Path) -> None:
+    data, judges = write_data(tmp_path / "d.jsonl", dialogues=("0",), **facts()), tmp_path / "judges.yaml"
+    async with served_at(ToySystem(), tmp_path / "toy") as url, serve_models(ModelServer()) as model:
+        model.chat = lambda body: '{"verdict": 2}' if body["model"] == "kind" else '{"verdict": 0}'
+        judges.write_text(
+            f'- {{name: a, url: "{model.url}", model: kind}}\n- {{name: b, url: "{model.url}", model: strict}}\n'
+        )
+        words = ["forgetting", "--url", url, "--system", "toy", "--data", data, "--by", "turn", "--targets", 2]
+        words += ["--answer-url", model.url, "--answer-model", "m", "--judges", judges, "--out", tmp_path / "out"]
+        done = await asyncio.to_thread(invoke, *words)
+    assert done.exit_code == 0, done.output
+    for row in lines(tmp_path / "out", "targets.jsonl"):
+        for reply in row["replies"]:
+            assert (reply["correct"], reply["verdicts"]["b"]["label"]) == (True, 0)
 
 
 @pytest.mark.parametrize(
@@ -236,6 +251,8 @@ async def test_a_sample_of_dialogues_and_an_answer_model_are_asked_for_by_flags(
     [
         (["--by", "meaning"], 2, "'meaning' is not one of"),
         (["--targets", "0"], 2, "--targets"),
+        (["--judge-url", "http://x/v1", "--judge-model", "m"], 2, "--judge-url is for answers, and none are asked for"),
+        (["--no-trial"], 2, "--trial is for answers, and none are asked for: give --answer-url"),
         ([], 2, "name a --system"),
         (["--system", "toy"], 2, "give --url"),
         (["--system", "toy", "--url", "grpc://127.0.0.1:9", "--data", "/nowhere.jsonl"], 2, "no file /nowhere.jsonl"),
@@ -280,14 +297,6 @@ async def test_spaces_are_kept_where_that_is_asked_for(tmp_path: Path) -> None:
     assert await forgot(toy, tmp_path, modes=(Mode.TURN,), keep=True) == SuiteEnd()
     assert all(toy.kept.values())
     assert len(toy.kept) == 2
-
-
-async def test_a_folder_with_results_is_left_alone(tmp_path: Path) -> None:
-    await forgot(ToySystem(), tmp_path, modes=(Mode.TURN,))
-    before = (tmp_path / "out" / "targets.jsonl").read_bytes()
-    with pytest.raises(SettingsError, match="holds results already: give a new folder"):
-        await forgot(ToySystem(), tmp_path, modes=(Mode.TURN,))
-    assert (tmp_path / "out" / "targets.jsonl").read_bytes() == before
 
 
 def test_the_help_teaches() -> None:

@@ -42,7 +42,7 @@ def a_suite(folder: Path, suite: str, summary: Mapping[str, Any], *, ended: bool
     """The folder of a suite on the run's systems."""
     told = begin(Folder(str(folder)), suite, replace(a_manifest().plan, **plan), {}, ("memdock-eval", suite))
     if ended:
-        finish(Folder(str(folder)), told, summary, ())
+        finish(Folder(str(folder)), told, summary, (), whole=True)
     return folder
 
 
@@ -147,7 +147,7 @@ def test_another_configuration_and_other_data_are_marked(run: Path, tmp_path: Pa
     suite = tmp_path / "changed"
     plan = replace(a_manifest().plan, systems=systems)
     begun = begin(Folder(str(suite)), "forgetting", plan, {}, ())
-    finish(Folder(str(suite)), begun, json.loads((tmp_path / "other/summary.json").read_bytes()), ())
+    finish(Folder(str(suite)), begun, json.loads((tmp_path / "other/summary.json").read_bytes()), (), whole=True)
     assert report(run, suite).exit_code == 0
     assert "configuration, k" in {row["differs in"] for row in table(run, "forgetting")}
     assert "not as in this run" in page(run).text
@@ -168,7 +168,13 @@ def test_what_is_no_suite_of_this_runs_systems_is_refused_and_nothing_is_kept(ru
     others = tuple(replace(system, name=f"other-{system.name}") for system in a_manifest().plan.systems)
     of_others = tmp_path / "others"
     begun = begin(Folder(str(of_others)), "leaks", replace(a_manifest().plan, systems=others), {}, ())
-    finish(Folder(str(of_others)), begun, json.loads((leaks(tmp_path / "mine") / "summary.json").read_bytes()), ())
+    finish(
+        Folder(str(of_others)),
+        begun,
+        json.loads((leaks(tmp_path / "mine") / "summary.json").read_bytes()),
+        (),
+        whole=True,
+    )
     unfinished = a_suite(tmp_path / "unfinished", "leaks", {}, ended=False)
     broken = leaks(tmp_path / "broken")
     (broken / "summary.json").write_text('{"systems": {}}')
