@@ -83,13 +83,18 @@ class Carrier:
         self._book, self._offer, self._address = book, offer, address
         self._place, self._number = place, number
         self._scratch, self._beat_s = scratch, beat_s
-        self._told = Told(plain=lambda said: offer.without_places(said, address, str(scratch)))
+        self._told = Told(plain=self._in_service_words)
         self._count = 0
         self._process: asyncio.subprocess.Process | None = None
         self._cancelled = self._lost = self._drained = False
         self._log = structlog.get_logger("memdock.evaluation").bind(
             run=place.run_id, tenant=place.tenant, attempt=place.attempt
         )
+
+    def _in_service_words(self, said: str) -> str:
+        """A sentence of the command without the server's folders, and with what is done here in place of a command."""
+        said = self._offer.without_places(said, self._address, str(self._scratch))
+        return said.replace("the same command", "resuming it")
 
     def drain(self) -> None:
         """The server ends: the process is told to end in order, and any replica may go on."""

@@ -93,8 +93,6 @@ def read_plan(text: str) -> Plan:
             near = get_close_matches(each.name, TAKEN, n=1)
             said = "a plan of the service does not take it: the server decides" if each.name in known else ""
             raise PlanError(each.name, said or f"there is no such field{f'; is {near[0]} meant?' if near else ''}")
-        if each.name == "k" and each.is_list:
-            raise PlanError("k", "a run has one k: start a run for each")
         plan[each.name] = each.words if each.is_list else each.words[0]
     return plan
 

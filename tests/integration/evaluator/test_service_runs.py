@@ -6,6 +6,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
+import psutil
 import pytest
 
 from support.evaluation import write_data
@@ -204,6 +205,7 @@ def test_a_client_that_leaves_in_the_middle_leaves_nothing_behind(site: Site, sl
     slow_models.faults += ["hang"] * 100
     with site.replicas("one", flags=("--models", str(site.folder / "models.yaml"))) as (server,):
         run_id = server.start_run({**PLAN, "answerer": "slow", "trial": "false"})
+        opened = _open_files(server)
         connections = []
         for _ in range(20):
             connection = http.client.HTTPConnection(server.url.removeprefix("http://"), timeout=30)
@@ -216,6 +218,7 @@ def test_a_client_that_leaves_in_the_middle_leaves_nothing_behind(site: Site, sl
             connection.sock.close()
             connection.close()
         wait_until(lambda: server.metric("memdock_eval_watching") == 0, 10, "nobody watches")
+        wait_until(lambda: _open_files(server) <= opened + 2, 10, "connections are closed")
         # A stream does not hold up the end of the server, and a run of its goes back to the queue.
         stream = http.client.HTTPConnection(server.url.removeprefix("http://"), timeout=30)
         stream.request("GET", f"/v1/runs/{run_id}/events")
@@ -227,3 +230,9 @@ def test_a_client_that_leaves_in_the_middle_leaves_nothing_behind(site: Site, sl
         slow_models.faults.clear()
         assert server.ended(run_id)["state"] == "completed"
         assert server.run(run_id)["attempt"] == 1
+
+
+def _open_files(server: EvaluationServer) -> int:
+    process = server.process._process
+    assert process is not None
+    return psutil.Process(process.pid).num_fds()

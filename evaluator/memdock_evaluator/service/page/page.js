@@ -13,7 +13,7 @@ const TEXTS = {
     begin: "Start", estimate: "Estimate", report: "Report", cancel: "Cancel", resume: "Resume", remove: "Remove",
     sure: "Remove this run and its results?", selected: "Compare", started: "Started: ", nothing: "none", cost: "cost",
     attempt: "attempt", lost: "The server does not answer; this is tried again.", loading: "…",
-    states: { queued: "waits", running: "runs", cancelling: "is being cancelled", completed: "completed", incomplete: "incomplete", failed: "failed", cancelled: "cancelled" },
+    states: { queued: "waiting", running: "running", cancelling: "being cancelled", completed: "completed", incomplete: "incomplete", failed: "failed", cancelled: "cancelled" },
     works: {},
     columns: ["language", "systems", "measure", "n", "first", "second", "difference", "95 %", "p"],
     same: "The plans are the same.",
@@ -217,7 +217,7 @@ function draw({ node, run }) {
   const focused = node.contains(document.activeElement) ? document.activeElement.dataset.act : null;
   const words = (value) => [].concat(value ?? []).join(", ");
   const plan = run.plan;
-  const what = [words(plan.data), words([].concat(plan.system ?? [], plan.baseline ?? [])), `k ${words(plan.k) || 10}`];
+  const what = [words(plan.data), words(plan.language), words([].concat(plan.system ?? [], plan.baseline ?? [])), `k ${words(plan.k) || 10}`];
   if (run.attempt > 1) what.push(`${t("attempt")} ${run.attempt}`);
   if (run.cost) what.push(`${t("cost")} ${run.cost.toFixed(2)} ${run.currency}`);
   const box = make("input", { type: "checkbox", checked: chosen.includes(run.run_id), ariaLabel: `${t("selected")} ${run.run_id}` });
@@ -250,10 +250,11 @@ function draw({ node, run }) {
 
 function progressOf(run) {
   if (!OPEN.includes(run.state) || !run.progress.length) return [];
-  return [make("div", { className: "work" }, ...run.progress.flatMap(({ work, done, total }) => {
+  return run.progress.map(({ work, done, total }) => {
     const name = t("works")[work] || work;
-    return [make("span", { textContent: name }), make("progress", { value: done, max: total, ariaLabel: name }), make("span", { textContent: `${done} / ${total}` })];
-  }))];
+    return make("div", { className: "work" }, make("span", { textContent: name }), make("progress", { value: done, max: total, ariaLabel: name }),
+      make("span", { textContent: `${done} / ${total}` }));
+  });
 }
 
 async function openReport(id) {
