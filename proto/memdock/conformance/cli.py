@@ -5,6 +5,7 @@ import os
 import random
 import re
 import shlex
+import signal
 import sys
 import tempfile
 import time
@@ -23,7 +24,7 @@ from memdock.conformance.faces import open_face
 from memdock.conformance.known import KnownFailure, read_known_failures
 from memdock.conformance.models import Models, Responder, echo, serving
 from memdock.conformance.process import CannotRunError, Launched, free_port
-from memdock.conformance.report import Report, print_report, write_json, write_junit
+from memdock.conformance.report import Report, print_report, write_cases, write_json, write_junit
 from memdock.conformance.responders import read_responders
 from memdock.conformance.run import Result, Verdict, run_cases
 from memdock.conformance.target import Commands, Settings, Target
@@ -112,9 +113,7 @@ class Options:
 @click.option("--component-mend", default="", metavar="COMMAND", help="Mends it.")
 @click.option("--gateway", default="", metavar="COMMAND", help="A gateway's command (memdock-gateway): G1 to G8.")
 @click.option("--junit", type=_FILE, help="Write JUnit XML here.")
-@click.option(
-    "--json", "json_file", type=_FILE, help="Write all results as JSON here; with --list: to standard output."
-)
+@click.option("--json", "json_file", type=_FILE, help="Write all results as JSON here; with --list: the cases.")
 @click.version_option(package_name="memdock")
 @click.pass_context
 def command(context: click.Context, /, **given: Any) -> None:
@@ -132,7 +131,7 @@ def command(context: click.Context, /, **given: Any) -> None:
             raise ValueError(f"the environment has {unknown[0]}, which means nothing here")
         cases = choose([one.strip() for one in given["only"].split(",") if one.strip()], core=given["core"])
         if given["list_only"]:
-            _list(cases)
+            _list(cases, given["json_file"])
             return
         options = _options(given, cases)
     except ValueError as problem:
@@ -190,7 +189,11 @@ def _check_words(flag: str, line: str) -> None:
 
 
 async def _run(options: Options) -> int:
-    console = Console(soft_wrap=False, highlight=False)
+    task = asyncio.current_task()
+    assert task is not None
+    for number in (signal.SIGINT, signal.SIGTERM):  # a launched system must not outlive the suite
+        asyncio.get_running_loop().add_signal_handler(number, task.cancel)
+    console = Console(highlight=False)
     progress = Console(stderr=True, highlight=False)
     started = time.monotonic()
     total = sum(1 if case.once else 2 for case in options.cases)
@@ -208,6 +211,9 @@ async def _run(options: Options) -> int:
 
                 total = sum(1 if case.once else len(target.faces) for case in options.cases)
                 results = await run_cases(options.cases, target, options.settings, known=options.known, told=told)
+    except asyncio.CancelledError:
+        progress.print("memdock-conformance: stopped")
+        return COULD_NOT_RUN
     except (CannotRunError, OSError) as problem:
         progress.print(f"memdock-conformance: cannot be run: {problem}", markup=False, soft_wrap=True)
         return COULD_NOT_RUN
@@ -252,7 +258,7 @@ async def opened(options: Options) -> AsyncIterator[Target]:
             other=tuple(faces[1]) if len(faces) > 1 else (),
             gateway=options.gateway,
         )
-        if process is not None:
+        if process is not None or options.model_listen:  # who waits for the model cannot be there before it
             await target.wait_ready()
         await target.describe()
         yield target
@@ -272,7 +278,10 @@ def _filled(options: Options, folder: Path, model_url: str) -> tuple[str, tuple[
     return line, urls
 
 
-def _list(cases: Sequence[Case]) -> None:
+def _list(cases: Sequence[Case], json_file: Path | None) -> None:
+    if json_file:
+        write_cases(cases, json_file)
+        return
     for case in cases:
         wants = [*(f"FEATURE_{feature}" for feature in case.features), *case.needs]
         click.echo(f"{case.id:<12} {case.level:<8} {case.title}" + (f"  [{', '.join(wants)}]" if wants else ""))

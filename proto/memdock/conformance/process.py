@@ -55,6 +55,11 @@ class Launched:
         return self._process is None or self._process.returncode is not None
 
     @property
+    def code(self) -> int | None:
+        """Its exit code; `None`: it is running, or was never started."""
+        return self._process.returncode if self._process is not None else None
+
+    @property
     def last_words(self) -> str:
         """The end of its log."""
         return self.log.read_text(errors="replace")[-1500:] if self.log.exists() else ""
@@ -80,10 +85,10 @@ class Launched:
         return True
 
     async def stop(self) -> None:
-        """SIGTERM, and SIGKILL to the group when it does not end."""
+        """SIGTERM, and then SIGKILL to what is left of its group."""
         self.terminate()
-        if not await self.wait(END_S):
-            await self.kill()
+        await self.wait(END_S)
+        await self.kill()  # what it has left of its group
 
     async def _end(self, number: signal.Signals, within_s: float) -> None:
         if self._process is None:

@@ -13,6 +13,7 @@ from rich.console import Console
 from rich.markup import escape
 from rich.table import Table
 
+from memdock.conformance.case import Case
 from memdock.conformance.run import Result, Verdict, conforms
 from memdock.conformance.target import Settings, Target
 from memdock.types import Description
@@ -128,6 +129,22 @@ def write_json(report: Report, path: Path) -> None:
             for result in report.results
         ],
     }
+    path.write_text(json.dumps(document, ensure_ascii=False, indent=2) + "\n", encoding="utf-8")
+
+
+def write_cases(cases: Sequence[Case], path: Path) -> None:
+    """The cases as data."""
+    document = [
+        {
+            "id": case.id,
+            "level": str(case.level),
+            "title": case.title,
+            "proves": case.proves,
+            "features": [str(feature) for feature in case.features],
+            "needs": [str(need) for need in case.needs],
+        }
+        for case in cases
+    ]
     path.write_text(json.dumps(document, ensure_ascii=False, indent=2) + "\n", encoding="utf-8")
 
 

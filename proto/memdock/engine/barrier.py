@@ -53,7 +53,7 @@ class Barrier:
         counts = await self._ledger.counts(space.name)
         failed = await self._ledger.failed(space.name, limit=_MAX_FAILED)
         return pb.FlushResponse(
-            done=done,
+            done=done or not counts.pending,  # the last one may have ended between the wait and the count
             pending=counts.pending,
             failed_count=counts.failed,
             failed=[

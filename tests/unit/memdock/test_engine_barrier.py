@@ -7,6 +7,7 @@ from pathlib import Path
 from memdock import convert
 from memdock.client import AsyncClient
 from memdock.engine import Ledgered
+from memdock.ledger import Counts
 from memdock.service import METHODS, Call
 from memdock.sqlite_ledger import SqliteLedger
 from memdock.types import Limits
@@ -25,6 +26,33 @@ async def test_done_is_never_true_while_an_earlier_turn_is_pending(tmp_path: Pat
         system.gate.set()
         late = await client.flush(SPACE)
         assert (late.done, late.pending, late.failed_count) == (True, 0, 0)
+
+
+class LastTurnEndsBeforeTheCount(SqliteLedger):
+    """Counts the whole space only once no turn of it is pending."""
+
+    gate: asyncio.Event
+
+    async def counts(self, space: str, *, upto: int | None = None) -> Counts:
+        counts = await super().counts(space, upto=upto)
+        while upto is None and counts.pending:
+            self.gate.set()
+            await asyncio.sleep(0)
+            counts = await super().counts(space)
+        return counts
+
+
+async def test_a_flush_that_counts_nothing_pending_is_done(tmp_path: Path) -> None:
+    system, ledger = ToySystem(), LastTurnEndsBeforeTheCount(tmp_path / "ledger.db")
+    system.gate.clear()
+    ledger.gate = system.gate
+    service = Ledgered(system, ledger)
+    await service.start()
+    await AsyncClient(service).add_turns(SPACE, turns("a"))
+    flushed = await AsyncClient(service).flush_once(SPACE, timeout_s=0.0)
+    assert (flushed.done, flushed.pending) == (True, 0)
+    await service.drain(5.0)
+    await service.close()
 
 
 async def test_an_unknown_space_is_flushed_at_once(tmp_path: Path) -> None:

@@ -14,7 +14,7 @@ from memdock.conformance.faces import Face, GrpcFace, HttpFace, url_path
 from memdock.conformance.gateway_kit import SLOW_PLACES, SLOW_QUEUE, GatewayKit, gateway_kit
 from memdock.conformance.mirror import normal
 from memdock.conformance.probe import Probe, question, refused, told_refusal
-from memdock.conformance.process import Launched, free_port, run_command
+from memdock.conformance.process import Launched, free_port
 from memdock.conformance.upstream import BareError, Upstream
 from memdock.convert import wire_turn
 from memdock.errors import (
@@ -126,15 +126,22 @@ async def no_keys(probe: Probe) -> None:
         del config["keys_file"], config["space_key"]
         bare = kit.folder / "bare.yaml"
         bare.write_text(json.dumps(config))
-        code, said = await run_command(f"{kit.command} serve --config {shlex.quote(str(bare))}", 20.0)
-        expect(code, "a gateway without keys starts")
-        expect("Traceback" not in said, "a gateway that refuses to start shows a trace")
+        await _does_not_start(kit, f"{kit.command} serve --config {shlex.quote(str(bare))}", "a gateway without keys")
         port = free_port()
         system = f"--system steady={kit.upstreams['steady'].address}"
         dev = f"{kit.command} serve --insecure-dev {system}"
-        code, _ = await run_command(f"{dev} --grpc 0.0.0.0:{port} --http 127.0.0.1:{free_port()}", 20.0)
-        expect(code, "--insecure-dev starts on an address that is not loopback")
+        everywhere = f"{dev} --grpc 0.0.0.0:{port} --http 127.0.0.1:{free_port()}"
+        await _does_not_start(kit, everywhere, "--insecure-dev on an address that is not loopback")
         await _starts(kit, f"{dev} --grpc 127.0.0.1:{port} --http 127.0.0.1:{free_port()}", port)
+
+
+async def _does_not_start(kit: GatewayKit, command: str, what: str) -> None:
+    process = Launched(command, kit.folder / "refused.log")
+    await process.start()
+    ended = await process.wait(15.0)
+    await process.kill()
+    expect(ended and process.code, f"{what} starts")
+    expect("Traceback" not in process.last_words, f"{what} is refused with a trace")
 
 
 async def _starts(kit: GatewayKit, command: str, port: int) -> None:
