@@ -241,7 +241,7 @@ async def test_an_empty_context_marked_wrong(tmp_path: Path) -> None:
 async def test_a_hit_called_recall(tmp_path: Path) -> None:
     async def check(folder: Path) -> None:
         both = question("q0", "My cat and my sister Olga", "Bublik, Perm", evidence_turns=["s1-t0", "s3-t0"])
-        await run(folder, ToySystem(), k=1, data=write_data(folder / "d.jsonl", dialogues=ONE, questions=[both]))
+        await run(folder, ToySystem(), ks=(1,), data=write_data(folder / "d.jsonl", dialogues=ONE, questions=[both]))
         assert row_of(folder / "run", "q0").recall_turns == 0.5, "half of the evidence is half of the recall"
 
     await bites(check, tmp_path, mistakes.a_hit_called_recall(), "half of the evidence")
@@ -285,7 +285,7 @@ async def test_a_different_k_for_one_system(tmp_path: Path) -> None:
         for name in ("mine", "theirs"):
             toy = Recorder(name=name)
             (folder / name).mkdir()
-            await run(folder / name, toy, k=3)
+            await run(folder / name, toy, ks=(3,))
             asked |= {query.top_k for _, query in toy.queries}
         assert asked == {3}, "a system was asked for another number of memories"
 
