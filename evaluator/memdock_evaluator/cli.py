@@ -35,6 +35,9 @@ COMMANDS: Mapping[str, tuple[str, str]] = MappingProxyType(
 )
 """Name -> where the command is, and a line on it."""
 
+EXTRAS: Mapping[str, str] = MappingProxyType({"serve": "service"})
+"""Commands that need an extra of this distribution."""
+
 
 class Commands(click.Group):
     """A group that imports a command when it is run, not when it is listed."""
@@ -48,7 +51,13 @@ class Commands(click.Group):
         if cmd_name not in COMMANDS:
             return None
         module, name = COMMANDS[cmd_name][0].split(":")
-        command = getattr(import_module(module), name)
+        try:
+            command = getattr(import_module(module), name)
+        except ModuleNotFoundError as error:
+            if (extra := EXTRAS.get(cmd_name)) is None:
+                raise
+            said = f"{cmd_name} needs the package {error.name}: pip install 'memdock-evaluator[{extra}]'"
+            raise click.ClickException(said) from error
         assert isinstance(command, click.Command)
         return command
 

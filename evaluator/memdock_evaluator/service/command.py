@@ -12,7 +12,7 @@ import uvloop
 from memdock.errors import MemdockError
 from memdock.face import is_loopback
 from memdock.log import set_up_logs
-from memdock.tls import Tls
+from memdock.tls import Tls, client_context
 from memdock_evaluator.run.command import refuse_unknown_variables
 from memdock_evaluator.run.options import Number
 from memdock_evaluator.service.faults import ServiceConfigError
@@ -177,6 +177,12 @@ def _settings(given: dict[str, Any]) -> ServiceSettings:
         raise ServiceConfigError("--listen must be a loopback address with --insecure-dev")
     if bool(given["tls_cert"]) != bool(given["tls_key"]):
         raise ServiceConfigError("--tls-cert and --tls-key go together")
+    tls = Tls(cert_file=given["tls_cert"], key_file=given["tls_key"]) if given["tls_cert"] else None
+    try:
+        if tls:
+            client_context(tls)
+    except ValueError:
+        raise ServiceConfigError("--tls-cert and --tls-key must hold PEM, the key that of the certificate") from None
     if given["beat"] * 3 > given["lease"]:
         raise ServiceConfigError("--lease must be three times --beat, or a late beat is taken for an end")
     key_file: Path | None = given["gateway_key_file"]
@@ -199,7 +205,7 @@ def _settings(given: dict[str, Any]) -> ServiceSettings:
         places=given["places"],
         most_open=given["most_open"],
         pace=Pace(look_s=given["beat"], beat_s=given["beat"], lease_s=given["lease"]),
-        tls=Tls(cert_file=given["tls_cert"], key_file=given["tls_key"]) if given["tls_cert"] else None,
+        tls=tls,
     )
 
 

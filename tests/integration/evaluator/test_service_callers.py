@@ -1,6 +1,8 @@
 """Who may do what: keys as the gateway's, tenants apart, and nothing in a plan that leads out of what is offered."""
 
 import re
+import ssl
+import urllib.request
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -9,6 +11,7 @@ import pytest
 
 from memdock.key_file import editing
 from memdock.keys import create_key, utc_now
+from support.certificates import make_certificates
 from support.evaluation import write_data
 from support.evaluation_servers import EvaluationServer, Site
 from support.processes import run_command, wait_until
@@ -300,6 +303,9 @@ def test_what_went_wrong_in_a_run_is_told_without_where_things_are(server: Evalu
         (["--insecure-dev", "--results", "odd://x"], "--results odd://x"),
         (["--insecure-dev", "--gateway-key-file", __file__], "--gateway, which is missing"),
         (["--insecure-dev", "--models", __file__], "--models"),
+        (["--insecure-dev", "--tls-cert", __file__], "--tls-cert and --tls-key go together"),
+        (["--insecure-dev", "--tls-cert", __file__, "--tls-key", __file__], "must hold PEM"),
+        (["--keys", __file__], "--keys"),
     ],
 )
 def test_a_server_that_cannot_be_says_why(tmp_path: Path, words: list[str], said: str) -> None:
@@ -318,3 +324,14 @@ def test_variables_are_the_options(tmp_path: Path) -> None:
     assert "--listen must be a loopback address" in listens.words
     other = run_command("memdock-eval", "run", "--data", "own", "--out", str(tmp_path / "o"), environment=environment)
     assert "nothing to evaluate" in other.words
+
+
+def test_over_tls(tmp_path: Path) -> None:
+    files = make_certificates(tmp_path)
+    tls = files.server()
+    made = Site(folder=tmp_path, results=str(tmp_path / "results"))
+    with made.replicas("tls", flags=("--tls-cert", str(tls.cert_file), "--tls-key", str(tls.key_file))) as (server,):
+        trusted = ssl.create_default_context(cafile=str(files.client().ca_file))
+        url = server.url.replace("http://", "https://")
+        with urllib.request.urlopen(f"{url}/readyz", context=trusted, timeout=30) as answer:
+            assert answer.status == 200
