@@ -32,6 +32,8 @@ class Failure(StrEnum):
     """
     NOT_RETRIEVED = said("not retrieved")
     """Evidence is missing among the memories, in whole or in part; it is stored, or nobody can say."""
+    NOT_GIVEN = said("not given")
+    """Evidence is among the memories that the context budget had no room for."""
     BEYOND_THE_EVIDENCE = said("beyond the evidence")
     """The answer model is wrong with nothing but the evidence before it, too: the baseline `oracle` ran and failed."""
     NOT_USED = said("retrieved and not used")
@@ -80,8 +82,9 @@ def _place(row: Row, *, beyond: bool, misjudged: bool) -> Attributed:
         Failure.NO_ANSWER_DUE: row.abstention or row.axes.get("semantic") == "DeleteInfo",
         Failure.NOT_STORED: bool(evidence_lost or sessions_lost),
         Failure.NOT_RETRIEVED: known is not None and known < 1,
+        Failure.NOT_GIVEN: _is_cut(row) and not by_text and known is not None and not _all_given(row),
         Failure.BEYOND_THE_EVIDENCE: beyond,
-        Failure.NOT_USED: known is not None,
+        Failure.NOT_USED: known is not None and not (_is_cut(row) and by_text),
         Failure.UNKNOWN: True,
     }
     failure = next(failure for failure in Failure if checks[failure])
@@ -97,6 +100,18 @@ def _recall(row: Row) -> tuple[float | None, bool]:
     """The share of the evidence that came back, by turn where that is known, and whether it is told by text."""
     of_sources = row.recall_turns if row.recall_turns is not None else row.recall_sessions
     return (of_sources, False) if of_sources is not None else (row.recall_text, True)
+
+
+def _is_cut(row: Row) -> bool:
+    return row.outcome is Outcome.ANSWERED and row.memories_given < len(row.memories)
+
+
+def _all_given(row: Row) -> bool:
+    """Whether the memories that the answer model got hold all of the evidence, by turn where that is known."""
+    given = {source for memory in row.memories[: row.memories_given] for source in memory.sources}
+    if row.recall_turns is not None:
+        return set(row.evidence_turns) <= {source.turn_id for source in given}
+    return set(row.evidence_sessions) <= {source.session_id for source in given}
 
 
 def _retrieved(row: Row) -> set[str]:

@@ -38,7 +38,7 @@ def write_report(run_dir: Path | str, *, compared: Compared = _NOTHING, suites: 
     except AttachError as error:
         raise RunFilesError(str(error)) from error
     try:
-        comparisons = compare(run.rows, compared_in(run, compared))
+        comparisons = compare(run.rows, compared_in(run, compared), contestants=run.manifest.plan.systems)
     except ValueError as error:
         raise RunFilesError(f"{folder.address}: {error}") from error
     summary = summary_of(run)

@@ -78,6 +78,10 @@ class Track(StrEnum):
     """Each as its vendor would have it, by the settings that stand beside it."""
 
 
+CONTROLLED_MODELS = ("embedding", "extraction")
+"""Purposes for which the systems of the controlled track must have the same models, as far as Describe tells them."""
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class VendorSettings:
     """The file with the settings that a system runs with: its path as given, its text and the text's SHA-256."""

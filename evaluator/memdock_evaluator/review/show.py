@@ -10,7 +10,7 @@ from pathlib import Path
 from memdock_evaluator.dataset import DatasetError, Dialogue, open_dataset
 from memdock_evaluator.results.folder import Folder
 from memdock_evaluator.results.manifest import DataFacts
-from memdock_evaluator.results.rows import RetrievedMemory, Row, Stage, Timing
+from memdock_evaluator.results.rows import Outcome, RetrievedMemory, Row, Stage, Timing
 from memdock_evaluator.run.selection import source_of, stated_format
 from memdock_evaluator.summary.source import RunFiles, read_run
 
@@ -86,8 +86,12 @@ def _system(row: Row, timings: Iterable[Timing]) -> Iterator[str]:
     if row.failed_turns:
         lost = f", of the evidence {', '.join(row.failed_evidence)}" if row.failed_evidence else ""
         yield from _field("not stored", f"{row.failed_turns} turns{lost}")
+    left_out = len(row.memories) - row.memories_given if row.outcome is Outcome.ANSWERED else 0
+    if left_out > 0:
+        yield from _field("given", f"{row.memories_given} of {len(row.memories)} memories; the others did not fit")
     for memory in row.memories:
-        yield from _field("memory", _memory(memory, row))
+        fits = left_out <= 0 or memory.rank <= row.memories_given
+        yield from _field("memory" if fits else "no room", _memory(memory, row))
     if not row.memories:
         yield from _field("memory", "none in the row")
     yield from _field("answer", row.answer if row.answer is not None else "none")

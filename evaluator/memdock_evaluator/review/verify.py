@@ -20,7 +20,7 @@ from memdock_evaluator.results.finalise import (
     with_stores,
 )
 from memdock_evaluator.results.folder import Folder
-from memdock_evaluator.results.manifest import Manifest
+from memdock_evaluator.results.manifest import Manifest, SystemFacts
 from memdock_evaluator.results.parts import Parts, Unit
 from memdock_evaluator.results.rows import Row
 from memdock_evaluator.summary.build import SUMMARY, summary_of, to_json
@@ -69,18 +69,18 @@ def verify(folder: Folder) -> Verified:
         _same(SUMMARY, orjson.loads(told_summary), summary)
     except orjson.JSONDecodeError as error:
         raise VerifyError(f"{SUMMARY} is no JSON: memdock-eval report makes it again from the rows") from error
-    compared = _comparisons(folder, run.rows)
+    compared = _comparisons(folder, run.rows, run.manifest.plan.systems)
     return Verified(parts=parts, rows=len(run.rows), figures=_leaves(summary) + _leaves(compared))
 
 
-def _comparisons(folder: Folder, rows: Sequence[Row]) -> Any:
+def _comparisons(folder: Folder, rows: Sequence[Row], contestants: Sequence[SystemFacts]) -> Any:
     """`statistics.json` where it is as made again."""
     told = folder.read(STATISTICS)
     if told is None:
         raise VerifyError(f"{STATISTICS} is not there: memdock-eval report makes it from the rows")
     try:
         found = orjson.loads(told)
-        made = orjson.loads(compare_again(rows, found).to_json())
+        made = orjson.loads(compare_again(rows, found, contestants).to_json())
     except ValueError as error:
         raise VerifyError(f"{STATISTICS}: {error}; memdock-eval report makes it again from the rows") from error
     _same(STATISTICS, found, made)

@@ -23,7 +23,7 @@ from memdock_evaluator.faults import RunStoppedError
 from memdock_evaluator.interrupting import run_until_told
 from memdock_evaluator.report.writing import write_report
 from memdock_evaluator.results.folder import FolderError
-from memdock_evaluator.results.manifest import ManifestError, Sample, SystemTotals
+from memdock_evaluator.results.manifest import ManifestError, Sample, SystemTotals, Track
 from memdock_evaluator.results.parts import PartError
 from memdock_evaluator.run.comparing import compare_options, compared_of
 from memdock_evaluator.run.evaluation import RunEnd, evaluate
@@ -40,6 +40,7 @@ from memdock_evaluator.run.paper_profile import like_the_paper
 from memdock_evaluator.run.progress import Progress, show_progress
 from memdock_evaluator.run.progress_lines import ProgressLines
 from memdock_evaluator.run.settings import DataSource, RunSettings, SettingsError
+from memdock_evaluator.run.tracks import read_vendor_settings
 from memdock_evaluator.summary import RunFilesError, print_summary
 from memdock_evaluator.words import counted
 
@@ -223,6 +224,9 @@ def settings_of(context: click.Context, given: Mapping[str, Any]) -> RunSettings
         format=given["format_"],
         stop_after=given["stop_after"] or "",
         again=given["again"],
+        context_tokens=given["context_tokens"],
+        track=Track(given["track"]) if given["track"] else None,
+        vendor_settings=read_vendor_settings(given["vendor_settings"]),
         compared=compared_of(given),
         prices=prices_of(context),
         budget=given["budget"],

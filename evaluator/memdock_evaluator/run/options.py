@@ -10,6 +10,7 @@ import click
 from memdock_evaluator.baselines import BASELINES
 from memdock_evaluator.dataset.formats import FORMATS
 from memdock_evaluator.dataset.zone import zone_option
+from memdock_evaluator.results.manifest import Track
 from memdock_evaluator.results.rows import Outcome
 from memdock_evaluator.run.choice import ChoiceError, Shard
 from memdock_evaluator.run.plan_file import read_plan_file
@@ -168,6 +169,25 @@ how_options = _grouped(
         default=(10,),
         show_default="10",
         help="Memories a question; may be repeated: each system is filled once and asked for each.",
+    ),
+    click.option(
+        "--context-tokens",
+        type=_COUNT,
+        metavar="N",
+        help="Give the answer model whole memories, best first, as long as they take N tokens together (a quarter of "
+        "the bytes of UTF-8).  [default: all]",
+    ),
+    click.option(
+        "--track",
+        type=click.Choice([track.value for track in Track]),
+        help="What systems are compared as: controlled, alike but for their memory, or vendor, each by the settings of "
+        "--vendor-settings. Systems of two tracks are never ranked together.",
+    ),
+    click.option(
+        "--vendor-settings",
+        multiple=True,
+        metavar="SYSTEM=FILE",
+        help="The settings that a system runs with, for the manifest and the report; no keys. May be repeated.",
     ),
     click.option(
         "--ingest-unit",

@@ -27,6 +27,7 @@ from memdock_evaluator.run.memory_system import MemorySystem
 from memdock_evaluator.run.paper_profile import differences_from_paper
 from memdock_evaluator.run.recorded import RecordedAnswerer, RecordedRun
 from memdock_evaluator.run.settings import RunSettings, SettingsError
+from memdock_evaluator.run.tracks import check_settings, check_tracks
 from memdock_evaluator.run.trial import try_answerer, try_judge
 from memdock_evaluator.waiting import Say
 
@@ -129,7 +130,7 @@ async def try_models(settings: RunSettings, languages: tuple[str, ...], tools: T
 
 
 def plan_of(settings: RunSettings, data: DataFacts, tools: Tools) -> Plan:
-    """All that decides the figures."""
+    """All that decides the figures; raises `SettingsError` for systems of one track that are not alike."""
     plan = Plan(
         evaluator_version=version("memdock-evaluator"),
         data=data,
@@ -149,6 +150,7 @@ def plan_of(settings: RunSettings, data: DataFacts, tools: Tools) -> Plan:
         reused=None if tools.recorded is None else tools.recorded.reused,
         profile=settings.profile,
     )
+    check_tracks(plan.systems)
     return replace(plan, differs=differences_from_paper(plan)) if settings.profile else plan
 
 
@@ -171,6 +173,7 @@ def _check(settings: RunSettings) -> None:
     for name in settings.baselines:
         if name not in BASELINES:
             raise SettingsError(f"there is no baseline {name!r}: name one of {', '.join(BASELINES)}")
+    check_settings(settings)
 
 
 async def _connect(name: str, settings: RunSettings, stack: AsyncExitStack, say: Say) -> MemorySystem:

@@ -3,7 +3,7 @@
 from collections import defaultdict
 from collections.abc import Iterator, Mapping, Sequence
 
-from memdock_evaluator.results.manifest import Manifest
+from memdock_evaluator.results.manifest import CONTROLLED_MODELS, Manifest, Track
 from memdock_evaluator.results.records import ANSWER
 from memdock_evaluator.summary.axes import VALUES, slice_name
 from memdock_evaluator.summary.ranking import RANKING_COVERAGE, Systems, each, languages_of, offline
@@ -114,6 +114,9 @@ def _tracks(systems: Systems, manifest: Manifest) -> Sentences:
                 purposes=differing,
             ),
         )
+    yield from _of_controlled(manifest)
+    if len({system.track for system in manifest.plan.systems if not system.baseline}) > 1:
+        yield "tracks", said("Systems of different tracks stand in blocks of their own and are not ranked together.")
     for language in languages_of(systems):
         sizes = [
             found["tokens"]["context_mean"]
@@ -140,6 +143,23 @@ def _tracks(systems: Systems, manifest: Manifest) -> Sentences:
                 fields=[each.field for each in manifest.plan.differs],
             ),
         )
+
+
+def _of_controlled(manifest: Manifest) -> Sentences:
+    """Where nobody can tell whether the systems of the controlled track share a model."""
+    controlled = [system for system in manifest.plan.systems if system.track is Track.CONTROLLED]
+    for purpose in CONTROLLED_MODELS:
+        silent = {each.system for each in controlled if not any(model.purpose == purpose for model in each.models)}
+        if 0 < len(silent) < len({each.system for each in controlled}):
+            yield (
+                "tracks",
+                said(
+                    "Controlled track: {systems} declare no {purpose} model, so that it cannot be checked against that "
+                    "of the others.",
+                    systems=sorted(silent),
+                    purpose=purpose,
+                ),
+            )
 
 
 def _unfinished(manifest: Manifest) -> Sentences:

@@ -3,13 +3,13 @@
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import combinations
-from typing import Any
+from typing import Any, TypeAlias
 
 import orjson
 
 from memdock.types import Feature, Support
 from memdock_evaluator.baselines import PREFIX
-from memdock_evaluator.results.manifest import Compared, NamedFamily, SystemFacts
+from memdock_evaluator.results.manifest import Compared, NamedFamily, SystemFacts, Track
 from memdock_evaluator.results.rows import Outcome, Row
 from memdock_evaluator.statistics import bilingual
 from memdock_evaluator.statistics.analysis import RESAMPLES, analyse
@@ -26,13 +26,19 @@ from memdock_evaluator.words.sentence import said
 
 STATISTICS = "statistics.json"
 MEMORY_SYSTEMS, FULL_CONTEXT = said("memory systems"), said("full context")
-"""The families where none are named: all that is no baseline, and the baseline of that name."""
+"""The families where none are named: all that is no baseline, and the baseline of that name.
+
+Memory systems that may not be ranked together, for their track or their k, are families of their own: "memory systems,
+k = 5", "memory systems, controlled, k = 5". So no family counts a system twice.
+"""
 
 _FULL = f"{PREFIX}full-context"
 
 SEED = 0
 
 _NOTHING = Compared()
+_Group: TypeAlias = tuple[str, int]
+"""A track and a k."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -83,18 +89,27 @@ def compared_in(run: RunFiles, asked: Compared) -> Compared:
     return replace(found, atemporal=tuple(dict.fromkeys((*found.atemporal, *silent))))
 
 
-def compare(rows: Iterable[Row], compared: Compared = _NOTHING, *, resamples: int = RESAMPLES) -> Comparisons:
+def compare(
+    rows: Iterable[Row],
+    compared: Compared = _NOTHING,
+    *,
+    contestants: Iterable[SystemFacts] = (),
+    resamples: int = RESAMPLES,
+) -> Comparisons:
     """The comparisons of the paper and every two systems over all questions.
 
     Without families they are `MEMORY_SYSTEMS` and, where the run has that baseline, `FULL_CONTEXT`. That baseline had
-    the memory systems' answer model, so it is also set against each of them. Raises `ValueError` for a system that has
-    no rows.
+    the memory systems' answer model, so it is also set against each of them. `contestants` tell which systems may be
+    ranked together. Pairs are of these, of one system's several k, and of a baseline with anything. Raises
+    `ValueError` for a system that has no rows.
     """
     rows = list(rows)
     scored = list(map(_scored, rows))
     matrix = matrix_of(scored)
     _refuse_unknown(matrix.systems, compared.names)
-    chosen = _families(matrix.systems, compared)
+    facts = {each.name: each for each in contestants}
+    groups = {name: _group(facts.get(name)) for name in matrix.systems if not name.startswith(PREFIX)}
+    chosen = _families(matrix.systems, compared, groups)
     memory = [system for system in matrix.systems if not system.startswith(PREFIX)]
     studied = compared.case_studies or (memory if len(memory) == 1 else ())
     plan = paper_plan(
@@ -104,7 +119,7 @@ def compare(rows: Iterable[Row], compared: Compared = _NOTHING, *, resamples: in
         matched=list(_matched(matrix.systems, chosen)),
         profiles=studied,
     )
-    plan = replace(plan, blocks=(*_pairs(matrix), *plan.blocks))
+    plan = replace(plan, blocks=(*_pairs(matrix, facts, groups), *plan.blocks))
     analysis = analyse(matrix, plan, seed=SEED, resamples=resamples)
     return Comparisons(
         families=plan.families,
@@ -118,7 +133,7 @@ def compare(rows: Iterable[Row], compared: Compared = _NOTHING, *, resamples: in
     )
 
 
-def compare_again(rows: Iterable[Row], told: Mapping[str, Any]) -> Comparisons:
+def compare_again(rows: Iterable[Row], told: Mapping[str, Any], contestants: Iterable[SystemFacts] = ()) -> Comparisons:
     """The comparisons of what a `statistics.json` tells that it compares.
 
     Raises `ValueError` for a file that no `compare` of these rows has written.
@@ -129,7 +144,8 @@ def compare_again(rows: Iterable[Row], told: Mapping[str, Any]) -> Comparisons:
             for family in (told["families"] if told["named"] else ())
         )
         atemporal, studied = tuple(told["atemporal"]), tuple(told["case_studies"])
-        return compare(rows, Compared(families=families, atemporal=atemporal, case_studies=studied))
+        compared = Compared(families=families, atemporal=atemporal, case_studies=studied)
+        return compare(rows, compared, contestants=contestants)
     except (KeyError, TypeError) as error:
         raise ValueError(f"it does not say what was compared ({error})") from error
 
@@ -158,13 +174,34 @@ def _scored(row: Row) -> ScoredRow:
     )
 
 
-def _families(systems: Sequence[str], compared: Compared) -> list[Family]:
+def _group(facts: SystemFacts | None) -> _Group:
+    """What may be ranked together has the same; of vendors' systems each has the k that its vendor would have."""
+    if facts is None:
+        return "", 0
+    return facts.track or "", 0 if facts.track is Track.VENDOR else facts.k
+
+
+def _group_name(group: _Group, groups: Collection[_Group]) -> str:
+    """With the track and the k where the run has several of these."""
+    track, k = group
+    tracks, ks = {each[0] for each in groups}, {each[1] for each in groups if each[1]}
+    parts: list[str] = [MEMORY_SYSTEMS]
+    parts += [track or "of no track"] if len(tracks) > 1 else []
+    parts += [f"k = {k}"] if len(ks) > 1 and k else []
+    return ", ".join(parts)
+
+
+def _families(systems: Sequence[str], compared: Compared, groups: Mapping[str, _Group]) -> list[Family]:
     if compared.families:
         return [Family(name=family.name, systems=family.systems) for family in compared.families]
-    memory = tuple(name for name in systems if not name.startswith(PREFIX))
-    full = tuple(name for name in systems if name == _FULL)
-    named = ((FULL_CONTEXT, full), (MEMORY_SYSTEMS, memory))
-    return [Family(name=name, systems=members) for name, members in named if members]
+    full = [Family(name=FULL_CONTEXT, systems=(_FULL,))] if _FULL in systems else []
+    return full + [
+        Family(
+            name=_group_name(group, set(groups.values())),
+            systems=tuple(name for name, its in groups.items() if its == group),
+        )
+        for group in sorted(set(groups.values()))
+    ]
 
 
 def _refuse_unknown(systems: Sequence[str], named: Iterable[str]) -> None:
@@ -179,13 +216,23 @@ def _matched(systems: Sequence[str], families: Sequence[Family]) -> Iterator[Mat
             yield MatchedAnswerer(baseline=_FULL, family=family.name)
 
 
-def _pairs(matrix: ScoreMatrix) -> Iterator[Block]:
-    """Every two systems over all questions of a language: memory systems first, each minus those after it."""
+def _pairs(matrix: ScoreMatrix, facts: Mapping[str, SystemFacts], groups: Mapping[str, _Group]) -> Iterator[Block]:
+    """Every two systems over all questions of a language: memory systems first, each minus those after it.
+
+    Two memory systems of different groups are not compared, unless they are one system at two k.
+    """
+
+    def comparable(first: str, second: str) -> bool:
+        if second.startswith(PREFIX) or groups[first] == groups[second]:
+            return True
+        return facts[first].system == facts[second].system
+
     systems = sorted(matrix.systems, key=lambda name: (name.startswith(PREFIX), name))
     for language in matrix.languages:
         contrasts = tuple(
             Contrast(first=_all_questions(first, language), second=_all_questions(second, language))
             for first, second in combinations(systems, 2)
+            if comparable(first, second)
         )
         if contrasts:
             yield Block(kind=Kind.SYSTEMS, name=f"every two systems: {language}", contrasts=contrasts)

@@ -3,11 +3,14 @@
 from collections.abc import Iterator, Mapping
 
 from memdock_evaluator.baselines import PREFIX
-from memdock_evaluator.results.manifest import Manifest
+from memdock_evaluator.results.manifest import Manifest, Track
 from memdock_evaluator.summary.shape import LanguageSummary, Summary, SystemSummary
 
 RANKING_COVERAGE = 0.95
 """Below this coverage of any memory system, the systems of a language are not put in order."""
+
+TRACKS = (Track.CONTROLLED.value, Track.VENDOR.value, "")
+"""In the order of tables; "": none was stated."""
 
 Systems = Mapping[str, SystemSummary]
 
@@ -48,17 +51,32 @@ def display_name(system: str) -> str:
     return system.removeprefix(PREFIX)
 
 
+def tracks_of(summary: Summary, language: str) -> list[str]:
+    """The tracks of a language's memory systems, in the order of `TRACKS`."""
+    found = {
+        system["track"]
+        for system in summary["systems"].values()
+        if language in system["languages"] and not system["baseline"]
+    }
+    return [track for track in TRACKS if track in found]
+
+
 def systems_in_order(summary: Summary, language: str) -> list[tuple[str, LanguageSummary]]:
-    """The systems that ran in a language with their figures; where they are not ranked, by name."""
+    """The systems that ran in a language with their figures, baselines last; where they are not ranked, by name.
+
+    Those that may be ranked together stand together: of one track, and of one k unless vendors set it.
+    """
     found = [
         (name, system["languages"][language])
         for name, system in summary["systems"].items()
         if language in system["languages"]
     ]
 
-    def place(entry: tuple[str, LanguageSummary]) -> tuple[bool, float, str]:
+    def place(entry: tuple[str, LanguageSummary]) -> tuple[bool, int, int, float, str]:
         name, figures = entry
+        system = summary["systems"][name]
+        k = 0 if system["track"] == Track.VENDOR else system["k"] or 0
         accuracy = figures["judge_accuracy"] if summary["ranked"][language] else None
-        return summary["systems"][name]["baseline"], -(accuracy or 0.0), name
+        return system["baseline"], TRACKS.index(system["track"]), k, -(accuracy or 0.0), name
 
     return sorted(found, key=place)

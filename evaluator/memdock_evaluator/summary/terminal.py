@@ -8,7 +8,7 @@ from rich.table import Table
 
 from memdock_evaluator.summary import recall
 from memdock_evaluator.summary.axes import in_order, title, values_in_order
-from memdock_evaluator.summary.ranking import display_name, languages_of, systems_in_order
+from memdock_evaluator.summary.ranking import display_name, languages_of, systems_in_order, tracks_of
 from memdock_evaluator.summary.shape import Figures, LanguageSummary, Summary
 from memdock_evaluator.words import counted
 
@@ -26,7 +26,8 @@ def print_summary(summary: Summary, console: Console) -> None:
     """
     for language in languages_of(summary["systems"]):
         console.print(f"[bold]{_heading(summary, language)}[/]")
-        for table in (_answers(summary, language), _retrieval(summary, language), _slices(summary, language)):
+        blocks = [_answers(summary, language, track) for track in tracks_of(summary, language) or [""]]
+        for table in (*blocks, _retrieval(summary, language), _slices(summary, language)):
             if table.row_count:
                 console.print(table)
     for caveat in summary["caveats"]:
@@ -39,9 +40,12 @@ def share(value: float | None) -> str:
     return "–" if value is None else f"{100 * value:.1f}"
 
 
-def _answers(summary: Summary, language: str) -> Table:
-    table = _table("answers", "accuracy", "95 %", "F1", "coverage")
+def _answers(summary: Summary, language: str, track: str) -> Table:
+    """The systems of a track, which are ranked among themselves, and the baselines as bounds."""
+    table = _table(f"answers, {track} track" if track else "answers", "accuracy", "95 %", "F1", "coverage")
     for name, found in systems_in_order(summary, language):
+        if not summary["systems"][name]["baseline"] and summary["systems"][name]["track"] != track:
+            continue
         interval = found["judge_accuracy_interval"]
         table.add_row(
             _name(summary, name),

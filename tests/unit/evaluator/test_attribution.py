@@ -28,6 +28,7 @@ def oracle(correct: bool | None, repeat: int = 0) -> Row:
 FOUND = RetrievedMemory(
     rank=1, kind="", text="x", score=None, time=None, sources=(MemorySource(session_id="s1", turn_id="s1-t0"),)
 )
+OTHER = replace(FOUND, sources=(MemorySource(session_id="s2", turn_id="s2-t0"),))
 NO_SOURCES: dict[str, None] = {"recall_turns": None, "recall_sessions": None}
 LOST = {"recall_turns": 0.0, "recall_sessions": 0.0}
 
@@ -40,7 +41,11 @@ LOST = {"recall_turns": 0.0, "recall_sessions": 0.0}
         (wrong(recall_turns=None, recall_sessions=0.0), Failure.NOT_RETRIEVED),
         (wrong(**LOST, failed_evidence=("s1-t0",)), Failure.NOT_STORED),
         (wrong(**LOST, unstored_evidence=("s1-t0",)), Failure.NOT_STORED),
-        (wrong(unstored_evidence=("s1-t0",), memories=(FOUND,)), Failure.NOT_USED),
+        (wrong(unstored_evidence=("s1-t0",), memories=(FOUND,), memories_given=1), Failure.NOT_USED),
+        (wrong(memories=(FOUND, OTHER), memories_given=1), Failure.NOT_USED),
+        (wrong(memories=(OTHER, FOUND), memories_given=1), Failure.NOT_GIVEN),
+        (wrong(memories=(OTHER, FOUND), memories_given=1, recall_turns=0.5), Failure.NOT_RETRIEVED),
+        (wrong(memories=(OTHER, FOUND), memories_given=1, recall_text=1.0, **NO_SOURCES), Failure.UNKNOWN),
         (wrong(abstention=True, **NO_SOURCES), Failure.NO_ANSWER_DUE),
         (wrong(axes={"semantic": "DeleteInfo"}), Failure.NO_ANSWER_DUE),
         (wrong(outcome=Outcome.SYSTEM_ERROR, answer=None, **LOST), Failure.SYSTEM_ERROR),

@@ -3,6 +3,7 @@
 import json
 import subprocess
 import sys
+from collections.abc import Iterable
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -11,12 +12,12 @@ import pytest
 from click.testing import CliRunner
 
 from memdock_evaluator.report.command import report
-from memdock_evaluator.results.manifest import Compared, NamedFamily
+from memdock_evaluator.results.manifest import Compared, NamedFamily, SystemFacts, Track
 from memdock_evaluator.results.rows import Outcome, Row
 from memdock_evaluator.statistics.plan import JUDGES_DIFFER, Kind
 from memdock_evaluator.statistics.shape import BlockResult
-from memdock_evaluator.summary.comparisons import FULL_CONTEXT, MEMORY_SYSTEMS, Comparisons, compare
-from support.synthetic_rows import a_row, a_run
+from memdock_evaluator.summary.comparisons import FULL_CONTEXT, MEMORY_SYSTEMS, Comparisons, compare, compare_again
+from support.synthetic_rows import a_row, a_run, a_system
 
 RESAMPLES = 200
 
@@ -160,3 +161,51 @@ def test_the_command_line_alone_does_not_load_numpy() -> None:
         "import sys, memdock_evaluator.report.command, memdock_evaluator.run.command; sys.exit('numpy' in sys.modules)"
     )
     assert subprocess.run([sys.executable, "-c", code], check=False).returncode == 0
+
+
+def named(pairs: Iterable[tuple[str, int]], track: Track | None = None) -> list[SystemFacts]:
+    return [a_system(system, k=k, name=f"{system}@{k}", track=track) for system, k in pairs]
+
+
+def of_each(systems: Iterable[str]) -> list[Row]:
+    return [
+        a_row(system=system, dialogue_id=str(d), question_id=f"q{q}", correct=(d + q + place) % 3 > 0)
+        for place, system in enumerate(systems)
+        for d in range(4)
+        for q in range(3)
+    ]
+
+
+def pairs_of(found: Comparisons) -> set[tuple[str, str]]:
+    (block,) = (block for block in found.analysis.blocks if block.kind is Kind.SYSTEMS)
+    return {(one.contrast.first.terms[0].unit, one.contrast.second.terms[0].unit) for one in block.differences}
+
+
+def test_no_family_counts_a_system_of_several_k_twice() -> None:
+    systems = named([("a", 5), ("b", 5), ("a", 10), ("b", 10)])
+    rows = of_each([*(each.name for each in systems), "baseline:full-context"])
+    found = compare(rows, contestants=systems, resamples=50)
+    assert [(family.name, family.systems) for family in found.families] == [
+        ("full context", ("baseline:full-context",)),
+        ("memory systems, k = 5", ("a@5", "b@5")),
+        ("memory systems, k = 10", ("a@10", "b@10")),
+    ]
+    full = "baseline:full-context"
+    assert pairs_of(found) == {
+        *(("a@5", "b@5"), ("a@10", "b@10"), ("a@10", "a@5"), ("b@10", "b@5")),
+        *((each.name, full) for each in systems),
+    }
+    assert compare_again(rows, json.loads(found.to_json()), systems).families == found.families
+
+
+def test_systems_of_two_tracks_are_not_compared() -> None:
+    systems = [
+        *(a_system("a", track=Track.CONTROLLED), a_system("b", track=Track.CONTROLLED)),
+        *(a_system("c", k=30, name="c", track=Track.VENDOR), a_system("d", track=Track.VENDOR)),
+    ]
+    found = compare(of_each(each.name for each in systems), contestants=systems, resamples=50)
+    assert [(family.name, family.systems) for family in found.families] == [
+        ("memory systems, controlled", ("a", "b")),
+        ("memory systems, vendor", ("c", "d")),
+    ]
+    assert pairs_of(found) == {("a", "b"), ("c", "d")}
