@@ -29,6 +29,7 @@ from memdock_evaluator.service.offer import Offer
 from memdock_evaluator.service.pages import pages
 from memdock_evaluator.service.plans import TAKEN
 from memdock_evaluator.service.problems import invalid, problem
+from memdock_evaluator.service.spaces import give_back
 from memdock_evaluator.service.systems import Systems
 from memdock_evaluator.service.watch import TERMINAL, Seen, Watch
 
@@ -157,7 +158,16 @@ class _Routes:
             return await asyncio.to_thread(parts.desk.cancel, key, run_id)
 
         @router.delete(one, status_code=204, summary="Remove a run that has ended, with its results")
-        async def remove_run(key: Annotated[Key, end], run_id: RunId) -> None:
+        async def remove_run(
+            key: Annotated[Key, end],
+            run_id: RunId,
+            leave_spaces: Annotated[
+                bool, Query(description="Do not give back what a run that was not completed has stored at systems.")
+            ] = False,
+        ) -> None:
+            left = None if leave_spaces else await asyncio.to_thread(parts.desk.spaces, key, run_id)
+            if left is not None:
+                await give_back(*left)
             await asyncio.to_thread(parts.desk.remove, key, run_id)
 
         @router.get(

@@ -13,7 +13,9 @@ from memdock_evaluator.dataset import DatasetError
 from memdock_evaluator.run.settings import RunSettings, SettingsError
 from memdock_evaluator.service import plans, shapes
 from memdock_evaluator.service.book import Asked, Book, Place, Plan, new_run_id, now
-from memdock_evaluator.service.faults import PlanError, not_ready, queue_full, run_not_found
+from memdock_evaluator.service.carrier import COMPLETED
+from memdock_evaluator.service.faults import PlanError, not_ready, queue_full, run_not_found, spaces_kept
+from memdock_evaluator.service.files import Files
 from memdock_evaluator.service.offer import Offer
 from memdock_evaluator.service.replica import cancelled_while_queued
 
@@ -24,9 +26,9 @@ RESUMABLE = ("incomplete", "failed", "cancelled")
 class Desk:
     """Starts, shows and ends the runs of tenants. Raises the errors of the service."""
 
-    def __init__(self, book: Book, offer: Offer, *, most_open: int) -> None:
+    def __init__(self, book: Book, files: Files, offer: Offer, *, most_open: int) -> None:
         """`most_open`: how many runs of a tenant may wait or run at once."""
-        self._book, self._offer, self._most_open = book, offer, most_open
+        self._book, self._files, self._offer, self._most_open = book, files, offer, most_open
 
     def start(self, key: Key, text: str, request_id: str) -> shapes.Run:
         """A new run of a plan, or the one that the same request has made before."""
@@ -129,12 +131,28 @@ class Desk:
                 self._book.end(place, cancelled_while_queued())
         return self.run(key, run_id)
 
+    def spaces(self, key: Key, run_id: str) -> tuple[RunSettings, str] | None:
+        """What a run that is to be removed may have left at memory systems: its settings, and its manifest's id."""
+        place = self._removable(key, run_id)
+        asked, end = self._book.asked(place), self._book.ending(place)
+        manifest = self._files.manifest(place)
+        if asked is None or manifest is None or "system" not in asked.plan or (end and end.state == COMPLETED):
+            return None
+        try:
+            with self._settings(asked.plan) as made:
+                return made, manifest.run_id
+        except PlanError as error:
+            raise spaces_kept() from error
+
     def remove(self, key: Key, run_id: str) -> None:
         """Takes away a run that has ended, with its results."""
+        self._book.remove(self._removable(key, run_id))
+
+    def _removable(self, key: Key, run_id: str) -> Place:
         place = self.place(key, run_id)
         if not place.ended:
             raise not_ready("the run has not ended: cancel it first")
-        self._book.remove(place)
+        return place
 
     def _allowed(self, key: Key, text: str) -> Plan:
         plan = plans.read_plan(text)

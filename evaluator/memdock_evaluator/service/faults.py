@@ -31,6 +31,12 @@ def not_ready(what: str) -> AlreadyExistsError:
     return AlreadyExistsError("RUN_NOT_READY", what)
 
 
+def spaces_kept() -> AlreadyExistsError:
+    """409: what a run has stored at memory systems cannot be given back now."""
+    said = "the run's spaces at the memory systems cannot be given back now; try again, or add ?leave_spaces=true"
+    return not_ready(said)
+
+
 def id_conflict() -> AlreadyExistsError:
     """409: the same request id came with another plan."""
     return AlreadyExistsError("REQUEST_ID_CONFLICT", "this Idempotency-Key stands for another plan; use a new one")

@@ -10,7 +10,7 @@ from typing import IO
 from memdock.errors import AlreadyExistsError
 from memdock_evaluator.results.finalise import MANIFEST, OUTCOMES, TIMINGS
 from memdock_evaluator.results.folder import Folder, FolderError
-from memdock_evaluator.results.manifest import ManifestError
+from memdock_evaluator.results.manifest import Manifest, ManifestError
 from memdock_evaluator.results.parts import PartError
 from memdock_evaluator.service import shapes
 from memdock_evaluator.service.book import Place, results_of
@@ -46,6 +46,14 @@ class Files:
         if content is None:
             raise _no_file(place, name)
         return content
+
+    def manifest(self, place: Place) -> Manifest | None:
+        """What a run was begun with; `None` where it never was."""
+        content = self._marks.read(_path(place, MANIFEST))
+        try:
+            return None if content is None else Manifest.from_json(content, place=MANIFEST)
+        except ManifestError as error:
+            raise not_ready(str(error)) from error
 
     def stream(self, place: Place, name: str) -> Iterator[bytes]:
         """A file of a run in pieces, however large; raises 409 where the run has none (yet)."""

@@ -29,7 +29,8 @@ PLACE = "the plan"
 ANSWERER, JUDGE = "answerer", "judge"
 
 TAKEN = (
-    *("system", "baseline", "data", "language", "dialogue", "format", "zone", ANSWERER, JUDGE, "k", "ingest-unit"),
+    *("system", "baseline", "data", "language", "dialogue", "format", "zone", ANSWERER, JUDGE, "k", "context-tokens"),
+    *("ingest-unit", "track"),
     *(
         "repeats",
         "ingest-repeats",

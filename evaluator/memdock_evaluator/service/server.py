@@ -85,7 +85,8 @@ async def _open(settings: ServiceSettings, ends: contextlib.AsyncExitStack) -> i
         check_judges(settings.offer.models, Path(scratch))
     callers = _callers(settings.keys)
     await asyncio.to_thread(links.prepare)
-    desk = Desk(book, settings.offer, most_open=settings.most_open)
+    files = Files(marks, settings.results)
+    desk = Desk(book, files, settings.offer, most_open=settings.most_open)
     watch = Watch(desk, look_s=min(1.0, settings.pace.look_s))
     metrics = Metrics(running=lambda: replica.running, watching=lambda: watch.watching)
     replica = Replica(
@@ -101,7 +102,7 @@ async def _open(settings: ServiceSettings, ends: contextlib.AsyncExitStack) -> i
     parts = Parts(
         callers=callers,
         desk=desk,
-        files=Files(marks, settings.results),
+        files=files,
         links=links,
         watch=watch,
         offer=settings.offer,

@@ -6,6 +6,7 @@ from pathlib import Path
 from support.evaluation import served_url, write_data
 from support.evaluation_servers import EvaluationServer, Site
 from support.gateways import gateway_over
+from support.processes import wait_until
 from support.toys import ToySystem
 
 
@@ -38,3 +39,35 @@ def _look(server: EvaluationServer, gateway_key: str) -> None:
     for path in ("manifest.json", "outcomes.jsonl", "report"):
         assert gateway_key.encode() not in server.ask("GET", f"/v1/runs/{run['run_id']}/{path}").body
     assert gateway_key not in server.process.log
+
+
+async def test_a_run_that_is_removed_gives_back_what_it_has_stored(tmp_path: Path) -> None:
+    site = Site(folder=tmp_path, results=str(tmp_path / "results"))
+    data = write_data(site.data / "d.jsonl")
+    toy = ToySystem()
+    toy.read_delay_s = 3600.0  # stored, and never found
+    (tmp_path / "gateway").mkdir()
+    async with (
+        served_url(toy, tmp_path / "toy") as url,
+        gateway_over(tmp_path / "gateway", [{"name": "one", "address": url}]) as gateway,
+    ):
+        (tmp_path / "gateway.key").write_text(gateway.keys["all"])
+        flags = ("--gateway", gateway.url("grpc"), "--gateway-key-file", str(tmp_path / "gateway.key"))
+        with site.replicas("server", flags=flags) as (server,):
+            path = await asyncio.to_thread(_cancel_in_the_middle, server, toy)
+            assert any(toy.kept.values()), "a resume would go on with them"
+            data.rename(tmp_path / "away")
+            kept = await asyncio.to_thread(server.ask, "DELETE", path)
+            assert (kept.status, "?leave_spaces=true" in kept.json["detail"]) == (409, True)
+            (tmp_path / "away").rename(data)
+            assert (await asyncio.to_thread(server.ask, "DELETE", path)).status == 204
+            assert (await asyncio.to_thread(server.ask, "GET", path)).status == 404
+    assert not any(toy.kept.values())
+
+
+def _cancel_in_the_middle(server: EvaluationServer, toy: ToySystem) -> str:
+    run_id = server.start_run({"data": "d.jsonl", "system": "one"})
+    wait_until(lambda: len(toy.kept) == 2 and all(toy.kept.values()), 60, "both dialogues are stored")
+    assert server.ask("POST", f"/v1/runs/{run_id}/cancel").status == 200
+    assert server.ended(run_id)["state"] == "cancelled"
+    return f"/v1/runs/{run_id}"
