@@ -374,7 +374,7 @@ class Manifest:
     command: tuple[str, ...]
     """As typed, without secrets."""
     merged: tuple[str, ...] = ()
-    """The ids of the runs that were its shards."""
+    """The ids of the runs that it was made of."""
     versions: Mapping[str, str]
     plan: Plan
     compared: Compared = field(default_factory=Compared)

@@ -57,7 +57,11 @@ class Parts:
 
     def read(self, kind: Kind[RecordT]) -> list[RecordT]:
         """All records of a stage, those of an earlier attempt first; raises `PartError`."""
-        return [record for attempt in self._attempts(kind) for record in self._read(kind, self._name(kind, attempt))]
+        return [record for attempt in self.attempts(kind) for record in attempt]
+
+    def attempts(self, kind: Kind[RecordT]) -> list[list[RecordT]]:
+        """The records of each attempt at a stage, in their order; raises `PartError`."""
+        return [self._read(kind, self._name(kind, number)) for number in self._attempts(kind)]
 
     def newest(self, kind: Kind[RecordT]) -> list[RecordT]:
         """The records of a stage's last attempt; raises `PartError`."""

@@ -1,8 +1,10 @@
-"""The shards of a run put together: the same rows as if it had been one."""
+"""Runs put together: the shards of one, and runs of other systems over the same data beside each other."""
 
 from collections import Counter
-from collections.abc import Mapping, Sequence
-from dataclasses import asdict, dataclass, replace
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import asdict, replace
+from itertools import combinations
+from pathlib import PurePath
 
 from memdock_evaluator.cost.bill import bill
 from memdock_evaluator.cost.prices import Prices
@@ -15,47 +17,48 @@ from memdock_evaluator.results.finalise import (
     write_timings,
 )
 from memdock_evaluator.results.folder import Folder
-from memdock_evaluator.results.manifest import DataCounts, Manifest, Plan, Price, differences
-from memdock_evaluator.results.parts import Parts, Unit
-from memdock_evaluator.results.rows import Row
+from memdock_evaluator.results.manifest import (
+    Compared,
+    DataCounts,
+    Manifest,
+    NamedFamily,
+    Plan,
+    Price,
+    SystemFacts,
+    differences,
+)
+from memdock_evaluator.results.parts import Unit
 from memdock_evaluator.run.beginning import held, new_id
-from memdock_evaluator.run.choice import Shard
-from memdock_evaluator.summary.source import read_run
+from memdock_evaluator.run.paper_profile import differences_from_paper
+from memdock_evaluator.run.pieces import MergeError, Piece, opened
+from memdock_evaluator.run.tracks import differences_within_tracks
+
+Named = tuple[str, Folder]
+"""A run, and the name that its memory system gets; "": its own."""
 
 
-class MergeError(Exception):
-    """Runs that are not the shards of one; the message names what is wrong with which."""
+def merge(out: Folder, runs: Sequence[Named], command: tuple[str, ...]) -> Manifest:
+    """Copies the runs' parts into `out` and makes its files of them; gives the manifest, which is written last.
 
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class _Piece:
-    folder: Folder
-    manifest: Manifest
-    rows: Sequence[Row]
-
-    @property
-    def shard(self) -> Shard:
-        return Shard.read(self.manifest.plan.data.shard)
-
-
-def merge(out: Folder, folders: Sequence[Folder], command: tuple[str, ...]) -> Manifest:
-    """Copies the shards' parts into `out` and makes its files of them; gives the manifest, which is written last.
-
-    Raises `MergeError`, `PartError`, `FolderError`, and what `read_run` raises.
+    Runs of the same systems are the shards of one; those of other systems stand beside it. Raises `MergeError`,
+    `PartError`, `FolderError`, and what `read_run` raises.
     """
     if out.read(MANIFEST) is not None:
         raise MergeError(f"{out.address} holds a run already: give another OUT")
     if holds_something_else(out):
         raise MergeError(f"{out.address} holds something else than a run: give an empty folder or a new one")
-    pieces = sorted(map(_piece, folders), key=lambda piece: piece.shard.number)
-    _check(pieces)
+    pieces = [opened(folder, name) for name, folder in runs]
+    whole = [_whole(group) for group in _by_systems(pieces)]
+    manifest = replace(_joined(whole, pieces), command=command)
     with held(out):
-        expected = with_stores(pieces[0].manifest.plan, Counter(Unit.of(row) for piece in pieces for row in piece.rows))
+        rows = Counter[Unit]()
         for piece in pieces:
-            _copy(piece, out)
+            piece.copy(out)
+            rows.update(piece.rows)
+        expected = with_stores(manifest.plan, rows)
         write_outcomes(out, expected)
         write_timings(out, expected)
-        manifest = replace(_manifest(pieces, command), totals=totals(out, expected))
+        manifest = replace(manifest, totals=totals(out, expected))
         if (cost := manifest.cost) is not None:
             prices = Prices(date=cost.date, currency=cost.currency, models=_prices(pieces))
             manifest = replace(manifest, cost=bill(manifest.plan, out, expected, prices))
@@ -63,71 +66,123 @@ def merge(out: Folder, folders: Sequence[Folder], command: tuple[str, ...]) -> M
     return manifest
 
 
-def _piece(folder: Folder) -> _Piece:
-    run = read_run(folder)
-    if not run.manifest.plan.data.shard:
-        raise MergeError(f"{folder.address} is no shard: it was run without --shard")
-    if run.manifest.finished is None:
-        raise MergeError(f"{folder.address} (shard {run.manifest.plan.data.shard}) is not complete: finish it first")
-    return _Piece(folder=folder, manifest=run.manifest, rows=run.rows)
-
-
-def _check(pieces: Sequence[_Piece]) -> None:
-    """All shards of one plan, each once."""
-    first = pieces[0]
+def _by_systems(pieces: Sequence[Piece]) -> list[list[Piece]]:
+    """The shards of each run together, in their order."""
+    groups: dict[frozenset[str], list[Piece]] = {}
     for piece in pieces:
-        if found := differences(_common(first.manifest.plan), _common(piece.manifest.plan)):
-            listed = "\n  ".join(found)
-            raise MergeError(
-                f"{first.folder.address} and {piece.folder.address} are of different plans. They differ in\n  {listed}"
-            )
-        if piece.shard.of != first.shard.of:
-            raise MergeError(
-                f"{first.folder.address} is shard {first.shard}, {piece.folder.address} is shard {piece.shard}"
-            )
-    places: dict[int, _Piece] = {}
-    for piece in pieces:
-        if (twin := places.setdefault(piece.shard.number, piece)) is not piece:
-            raise MergeError(f"shard {piece.shard} is given twice: {twin.folder.address}, {piece.folder.address}")
-    if missing := [number for number in range(1, first.shard.of + 1) if number not in places]:
-        raise MergeError(f"of {first.shard.of} shards these are missing: {', '.join(map(str, missing))}")
+        groups.setdefault(piece.systems, []).append(piece)
+    return [sorted(group, key=lambda piece: piece.shard.number if piece.shard else 0) for group in groups.values()]
 
 
-def _common(plan: Plan) -> Plan:
+def _whole(pieces: Sequence[Piece]) -> Manifest:
+    """The manifest of the run that pieces of the same systems are, as if it had not been run in shards."""
+    shards = [(piece, shard) for piece in pieces if (shard := piece.shard) is not None]
+    if not shards and len(pieces) == 1:
+        return pieces[0].manifest
+    if not shards:
+        raise _twice(pieces[0].systems, pieces[0].address, pieces[1].address)
+    if unsharded := [piece for piece in pieces if piece.shard is None]:
+        raise MergeError(f"{unsharded[0].address} is no shard: it was run without --shard")
+    first, shard = shards[0]
+    for piece, other in shards:
+        _refuse_differences(first, piece, _of_any_shard(first.manifest.plan), _of_any_shard(piece.manifest.plan))
+        if other.of != shard.of:
+            raise MergeError(f"{first.address} is shard {shard}, {piece.address} is shard {other}")
+    places: dict[int, Piece] = {}
+    for piece, other in shards:
+        if (twin := places.setdefault(other.number, piece)) is not piece:
+            raise MergeError(f"shard {other} is given twice: {twin.address}, {piece.address}")
+    if missing := [number for number in range(1, shard.of + 1) if number not in places]:
+        raise MergeError(f"of {shard.of} shards these are missing: {', '.join(map(str, missing))}")
+    data = [piece.manifest.plan.data for piece in pieces]
+    oddities = Counter[str]()
+    for each in data:
+        oddities.update(each.oddities)
+    merged = replace(
+        data[0], shard="", languages=_added([each.languages for each in data]), oddities=dict(sorted(oddities.items()))
+    )
+    return replace(first.manifest, plan=replace(first.manifest.plan, data=merged))
+
+
+def _joined(whole: Sequence[Manifest], pieces: Sequence[Piece]) -> Manifest:
+    """One run of whole runs over other systems each."""
+    of_group = {piece.systems: piece for piece in pieces}
+    firsts = [of_group[frozenset(each.name for each in manifest.plan.systems)] for manifest in whole]
+    for one, other in combinations(firsts, 2):
+        if common := one.systems & other.systems:
+            raise _twice(common, one.address, other.address)
+    for manifest, piece in zip(whole, firsts, strict=True):
+        _refuse_differences(firsts[0], piece, _but_for_systems(whole[0].plan), _but_for_systems(manifest.plan))
+    systems = [each for manifest in whole for each in manifest.plan.systems]
+    if found := differences_within_tracks(systems):
+        listed = "\n  ".join(found)
+        raise MergeError(f"the systems of one track must be alike. They differ in\n  {listed}")
+    _refuse_prices(pieces)
+    plan = replace(whole[0].plan, systems=tuple(sorted(systems, key=_is_baseline)))
+    manifests = [piece.manifest for piece in pieces]
+    return replace(
+        whole[0],
+        run_id=new_id(),
+        started=min(manifest.started for manifest in manifests),
+        finished=max(manifest.finished for manifest in manifests if manifest.finished),
+        merged=tuple(manifest.run_id for manifest in manifests),
+        again=tuple(demand for manifest in manifests for demand in manifest.again),
+        compared=_compared([manifest.compared for manifest in whole]),
+        plan=replace(plan, differs=differences_from_paper(plan)) if plan.profile and len(whole) > 1 else plan,
+    )
+
+
+def _refuse_differences(first: Piece, piece: Piece, one: Plan, other: Plan) -> None:
+    if found := differences(one, other):
+        listed = "\n  ".join(found)
+        raise MergeError(f"{first.address} and {piece.address} are of different plans. They differ in\n  {listed}")
+
+
+def _of_any_shard(plan: Plan) -> Plan:
     """Without what a shard has for itself."""
     return replace(plan, data=replace(plan.data, shard="", languages={}, oddities={}))
 
 
-def _copy(piece: _Piece, out: Folder) -> None:
-    for unit in sorted(with_stores(piece.manifest.plan, Counter(map(Unit.of, piece.rows)))):
-        Parts(piece.folder, unit).check()
-        for name in piece.folder.names(unit.folder):
-            out.write(f"{unit.folder}/{name}", piece.folder.read(f"{unit.folder}/{name}") or b"")
+def _but_for_systems(plan: Plan) -> Plan:
+    """What runs over other systems must have in common; the same file may lie elsewhere on each machine."""
+    files = tuple(replace(file, path=PurePath(file.path).name) for file in plan.data.files)
+    return replace(plan, systems=(), differs=(), data=replace(plan.data, files=files))
 
 
-def _manifest(pieces: Sequence[_Piece], command: tuple[str, ...]) -> Manifest:
-    manifests = [piece.manifest for piece in pieces]
-    data = [manifest.plan.data for manifest in manifests]
-    oddities = Counter[str]()
-    for each in data:
-        oddities.update(each.oddities)
-    whole = replace(
-        data[0], shard="", languages=_added([each.languages for each in data]), oddities=dict(sorted(oddities.items()))
-    )
-    return replace(
-        manifests[0],
-        run_id=new_id(),
-        started=min(manifest.started for manifest in manifests),
-        finished=max(manifest.finished for manifest in manifests if manifest.finished),
-        command=command,
-        merged=tuple(manifest.run_id for manifest in manifests),
-        again=tuple(demand for manifest in manifests for demand in manifest.again),
-        plan=replace(manifests[0].plan, data=whole),
+def _twice(systems: Iterable[str], one: str, other: str) -> MergeError:
+    return MergeError(
+        f"{', '.join(sorted(systems))} stands in {one} and in {other}: leave one out, or give its memory system "
+        f"another name, as NAME={other}"
     )
 
 
-def _prices(pieces: Sequence[_Piece]) -> dict[str, Price]:
-    """Those that the shards used."""
+def _is_baseline(facts: SystemFacts) -> bool:
+    return facts.baseline
+
+
+def _compared(found: Sequence[Compared]) -> Compared:
+    """What each run was to compare; families of one name are one."""
+    families: dict[str, tuple[str, ...]] = {}
+    for each in found:
+        for family in each.families:
+            families[family.name] = tuple(dict.fromkeys((*families.get(family.name, ()), *family.systems)))
+    return Compared(
+        families=tuple(NamedFamily(name=name, systems=systems) for name, systems in families.items()),
+        atemporal=tuple(dict.fromkeys(system for each in found for system in each.atemporal)),
+        case_studies=tuple(dict.fromkeys(system for each in found for system in each.case_studies)),
+    )
+
+
+def _refuse_prices(pieces: Sequence[Piece]) -> None:
+    """Money of two tables has no sum."""
+    tables = {(cost.date, cost.currency): piece.address for piece in pieces if (cost := piece.manifest.cost)}
+    if len(tables) > 1:
+        told = "; ".join(f"{address} by that of {date} in {currency}" for (date, currency), address in tables.items())
+        raise MergeError(f"the runs are priced by different tables ({told})")
+
+
+def _prices(pieces: Sequence[Piece]) -> dict[str, Price]:
+    """Those that the runs used."""
     return {
         name: price for piece in pieces if piece.manifest.cost for name, price in piece.manifest.cost.prices.items()
     }
