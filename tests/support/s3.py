@@ -18,13 +18,13 @@ BUCKET = "memdock-runs"
 
 
 class Gate:
-    """Passes connections on to a port. `answer`: what requests get instead; `shut`: connections are refused."""
+    """Passes connections on to a port. `answer`: what requests get instead; `answer_once`: what the next ones get."""
 
     def __init__(self, target: int) -> None:
         self._target = target
         self.port = free_port()
         self.answer: bytes | None = None
-        self.answered = 0
+        self.answer_once: list[bytes] = []
         self._listener: socket.socket | None = None
         self.open()
 
@@ -55,8 +55,7 @@ class Gate:
 
     def _serve(self, client: socket.socket) -> None:
         with closing(client), suppress(OSError):
-            if (answer := self.answer) is not None:
-                self.answered += 1
+            if (answer := self.answer_once.pop(0) if self.answer_once else self.answer) is not None:
                 _read_request(client)
                 client.sendall(answer)
                 return

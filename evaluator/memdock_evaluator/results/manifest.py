@@ -16,6 +16,7 @@ import orjson
 from pydantic import TypeAdapter, ValidationError
 
 from memdock.types import Limits, Model, ModelUsage, Residue, Software
+from memdock_evaluator.results.wrong_field import wrong_field
 
 SCHEMA_VERSION = 1
 
@@ -400,9 +401,8 @@ class Manifest:
         try:
             return _MANIFEST.validate_json(content, extra="forbid")
         except ValidationError as error:
-            first = error.errors(include_url=False, include_input=False, include_context=False)[0]
-            where = ".".join(map(str, first["loc"])) or "the file"
-            raise ManifestError(f"{place}: {where}: {first['msg']}; the run was made by {_maker(found)}") from error
+            wrong = wrong_field(error, whole="the file")
+            raise ManifestError(f"{place}: {wrong}; the run was made by {_maker(found)}") from error
 
 
 def _check_version(found: Any, place: str) -> None:

@@ -15,6 +15,7 @@ from memdock_evaluator.results.folder import Folder
 from memdock_evaluator.results.names import safe_name
 from memdock_evaluator.results.records import Kind, RecordT
 from memdock_evaluator.results.rows import Row
+from memdock_evaluator.results.wrong_field import wrong_field
 
 PARTS = "parts"
 """The folder of all parts, in that of a run."""
@@ -97,11 +98,10 @@ class Parts:
         try:
             return [kind.from_line(line) for line in self._lines(name)]
         except ValidationError as error:
-            first = error.errors(include_url=False, include_input=False, include_context=False)[0]
-            field = ".".join(map(str, first["loc"])) or "a line"
+            wrong = wrong_field(error, whole="a line")
             raise PartError(
-                f"{self._folder.address}/{name}: {field}: {first['msg']}; the part is whole, so another version of "
-                "memdock-eval wrote it: use the one that manifest.json names"
+                f"{self._folder.address}/{name}: {wrong}; the part is whole, so another version of memdock-eval wrote "
+                "it: use the one that manifest.json names"
             ) from error
 
     def _lines(self, name: str) -> list[bytes]:

@@ -13,6 +13,8 @@ from typing import Annotated, TypeAlias, TypeVar
 import orjson
 from pydantic import AfterValidator, TypeAdapter, ValidationError
 
+from memdock_evaluator.results.wrong_field import is_no_json, wrong_field
+
 RowT = TypeVar("RowT", "Row", "Timing")
 
 Text: TypeAlias = Annotated[str, AfterValidator(intern)]
@@ -223,6 +225,4 @@ def _parse(adapter: TypeAdapter[RowT], line: bytes | str) -> RowT:
     try:
         return adapter.validate_json(line, extra="forbid")
     except ValidationError as error:
-        first = error.errors(include_url=False, include_input=False, include_context=False)[0]
-        place = ".".join(map(str, first["loc"])) or "the line"
-        raise RowError(f"{place}: {first['msg']}", damaged=first["type"] == "json_invalid") from error
+        raise RowError(wrong_field(error, whole="the line"), damaged=is_no_json(error)) from error

@@ -5,7 +5,7 @@ import os
 import tempfile
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path, PurePosixPath
 from typing import IO, Any, Protocol, TypeVar
 
@@ -96,10 +96,10 @@ class Disk:
                 os.fsync(file.fileno())
             unfinished.replace(path)
         except OSError as error:
-            unfinished.unlink(missing_ok=True)
+            _discard(unfinished)
             raise _of_disk(error) from error
         except BaseException:
-            unfinished.unlink(missing_ok=True)
+            _discard(unfinished)
             raise
 
     def delete(self, name: str) -> None:
@@ -252,6 +252,11 @@ def _on_disk(work: Callable[[], ResultT]) -> ResultT:
         raise
     except OSError as error:
         raise _of_disk(error) from error
+
+
+def _discard(unfinished: Path) -> None:
+    with suppress(OSError):  # there may be none, and a disk that takes nothing may not let go of it either
+        unfinished.unlink()
 
 
 def _of_disk(error: OSError) -> StoreError:

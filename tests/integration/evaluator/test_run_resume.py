@@ -16,7 +16,7 @@ from memdock_evaluator.results.manifest import ManifestError
 from memdock_evaluator.results.parts import PartError
 from memdock_evaluator.results.rows import Outcome
 from memdock_evaluator.run.settings import RunSettings
-from support.evaluation import QUESTIONS, ran, rows, served_url, settings, write_data
+from support.evaluation import ran, rows, served_url, settings, write_data
 from support.model_server import ModelServer, serve_models
 from support.served import until
 from support.toys import ToySystem
@@ -166,39 +166,6 @@ async def test_a_run_that_is_interrupted_keeps_the_answers_that_had_come(tmp_pat
         end, _ = await ran(run)
         assert end.complete
         assert len(server.requests) == 5, "two had come, one was cut off, two are asked"
-
-
-@pytest.mark.slow
-@pytest.mark.parametrize("moment", ["ingest", "retrieve", "answer"])
-async def test_a_run_that_is_killed_goes_on_to_the_same_bytes(tmp_path: Path, moment: str) -> None:
-    data = write_data(tmp_path / "d.jsonl", dialogues=[str(n) for n in range(6)])
-    toy = ToySystem(delay_s=0.01)
-    async with serve_models(ModelServer(chat=first_word, latency_s=0.01)) as server:
-        async with served_url(toy, tmp_path / "toy") as url:
-            words = _command(data, tmp_path / "run", url, server)
-            process = await asyncio.create_subprocess_exec(*words, env=CLEAN, stderr=asyncio.subprocess.DEVNULL)
-            reached = {
-                "ingest": lambda: len(toy.kept) >= 2,
-                "retrieve": lambda: len(toy.calls("retrieve")) >= 6,
-                "answer": lambda: len(server.requests) >= 10,
-            }
-            await until(reached[moment], within_s=30.0)
-            process.send_signal(signal.SIGKILL)
-            await process.wait()
-            assert not (tmp_path / "run/outcomes.jsonl").exists(), "it was killed on the way"
-            process = await asyncio.create_subprocess_exec(
-                *words, env=CLEAN, stdout=asyncio.subprocess.PIPE, stderr=asyncio.subprocess.PIPE
-            )
-            _, said = await process.communicate()
-            assert process.returncode == 0, said.decode()
-            assert b"going on with the run" in said
-            assert toy.kept == {}
-        async with served_url(ToySystem(), tmp_path / "other") as url:
-            straight = settings(data, tmp_path / "straight", url=url, systems=("toy",), answerer=answering(server))
-            await ran(straight)
-    whole = (tmp_path / "run/outcomes.jsonl").read_bytes()
-    assert whole == (tmp_path / "straight/outcomes.jsonl").read_bytes()
-    assert len(whole.splitlines()) == 6 * len(QUESTIONS)
 
 
 @pytest.mark.slow
