@@ -48,16 +48,11 @@ class Folder:
         with self._told(name, "read"):
             return self._store.read(name)
 
-    def lines(self, name: str) -> Iterator[bytes] | None:
-        """A file's lines without their ends, one after another; `None` where there is no such file."""
-        with self._told(name, "read"):
-            lines = self._store.lines(name)
-        return None if lines is None else self._lines(name, lines)
-
-    def _lines(self, name: str, lines: Iterator[bytes]) -> Iterator[bytes]:
-        with self._told(name, "read"):
-            for line in lines:
-                yield line.rstrip(b"\n")
+    @contextmanager
+    def lines(self, name: str) -> Iterator[Iterator[bytes] | None]:
+        """A file's lines without their ends, one by one, inside the block; `None` where there is no such file."""
+        with self._told(name, "read"), self._store.lines(name) as lines:
+            yield None if lines is None else (line.rstrip(b"\n") for line in lines)
 
     def names(self, folder: str) -> list[str]:
         """The names of the files right inside `folder`, sorted; none where there is no such folder."""

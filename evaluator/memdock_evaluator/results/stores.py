@@ -5,7 +5,7 @@ import os
 import tempfile
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import contextmanager, suppress
+from contextlib import AbstractContextManager, contextmanager, suppress
 from pathlib import Path, PurePosixPath
 from typing import IO, Any, Protocol, TypeVar
 
@@ -31,7 +31,7 @@ class Store(Protocol):
     def read(self, name: str) -> bytes | None:
         """A file's bytes; `None` where there is none."""
 
-    def lines(self, name: str) -> Iterator[bytes] | None:
+    def lines(self, name: str) -> AbstractContextManager[Iterator[bytes] | None]:
         """A file's lines with their ends, so that a long file need not be in memory; `None` where there is none."""
 
     def names(self, folder: str) -> list[str]:
@@ -40,8 +40,8 @@ class Store(Protocol):
     def entries(self) -> list[str]:
         """The names of all files and folders right inside the store."""
 
-    def writing(self, name: str, *, once: bool) -> Any:
-        """A context manager with the file to fill. Raises `FileExistsError` for one of `once` that is there already."""
+    def writing(self, name: str, *, once: bool) -> AbstractContextManager[IO[bytes]]:
+        """The file to fill. Raises `FileExistsError` for one of `once` that is there already."""
 
     def delete(self, name: str) -> None:
         """Takes a file away; there may be none."""
@@ -60,13 +60,18 @@ class Disk:
         except FileNotFoundError:
             return None
 
-    def lines(self, name: str) -> Iterator[bytes] | None:
+    @contextmanager
+    def lines(self, name: str) -> Iterator[Iterator[bytes] | None]:
         """See `Store`."""
         try:
             file = _on_disk(lambda: self.path.joinpath(name).open("rb"))
         except FileNotFoundError:
-            return None
-        return _lines(file)
+            file = None
+        if file is None:
+            yield None
+        else:
+            with file as opened:
+                yield iter(lambda: _on_disk(opened.readline), b"")
 
     def names(self, folder: str) -> list[str]:
         """See `Store`."""
@@ -131,10 +136,11 @@ class Elsewhere:
             kept = self._scratch.get(name)
         return kept
 
-    def lines(self, name: str) -> Iterator[bytes] | None:
+    @contextmanager
+    def lines(self, name: str) -> Iterator[Iterator[bytes] | None]:
         """See `Store`; the file has been read as a whole."""
         content = self.read(name)
-        return None if content is None else iter(content.splitlines(keepends=True))
+        yield None if content is None else iter(content.splitlines(keepends=True))
 
     def names(self, folder: str) -> list[str]:
         """See `Store`."""
@@ -238,11 +244,6 @@ class Elsewhere:
             raise
         except Exception as error:
             raise StoreError(_in_words(error), _remedy(error)) from error
-
-
-def _lines(file: IO[bytes]) -> Iterator[bytes]:
-    with file:
-        yield from iter(lambda: _on_disk(file.readline), b"")
 
 
 def _on_disk(work: Callable[[], ResultT]) -> ResultT:

@@ -95,15 +95,15 @@ def _audit(folder: Folder) -> "Audit | None":
 
 def _lines(folder: Folder, name: str, read: Callable[[bytes], Found]) -> tuple[Found, ...]:
     found = []
-    lines = folder.lines(name)
-    if lines is None:
-        raise RunFilesError(f"{folder.address}/{name} is not there: {_REMEDY}")
-    for number, line in enumerate(lines, start=1):
-        try:
-            found.append(read(line))
-        except RowError as error:
-            what = _MADE_AGAIN if error.damaged else _OTHER_VERSION
-            raise RunFilesError(f"{folder.address}/{name}, line {number}: {error}; {what}") from error
+    with folder.lines(name) as lines:
+        if lines is None:
+            raise RunFilesError(f"{folder.address}/{name} is not there: {_REMEDY}")
+        for number, line in enumerate(lines, start=1):
+            try:
+                found.append(read(line))
+            except RowError as error:
+                what = _MADE_AGAIN if error.damaged else _OTHER_VERSION
+                raise RunFilesError(f"{folder.address}/{name}, line {number}: {error}; {what}") from error
     return tuple(found)
 
 
