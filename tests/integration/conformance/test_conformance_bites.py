@@ -6,10 +6,14 @@ from typing import Any
 
 import pytest
 
+from memdock import check
 from memdock.conformance.catalogue import choose
 from memdock.conformance.run import Verdict, conforms
+from memdock.v1 import memory_pb2 as pb
 from support import conformance_mutants as mutants
 from support.conformance import failed, target_of, verdicts
+from support.conformance_more_mutants import MORE_FAULTS
+from support.gateway_mutants import FAULTS as GATEWAY_FAULTS
 from support.mutants import LedgerWithoutTombstones
 
 FAULTS: dict[str, tuple[dict[str, Any], Sequence[str]]] = {
@@ -34,6 +38,44 @@ async def test_a_fault_is_told_by_the_cases_that_are_about_it(fault: str, tmp_pa
         results = await verdicts([case for case in choose() if case.id in expected], target)
     assert set(failed(results)) == set(expected), {result.case.id: result.verdict for result in results}
     assert not conforms(results)
+
+
+UNCHECKED = {
+    "takes impossible times": ("memdock.check._check_time", lambda *_: None, "E5"),
+    "takes no selector for one": ("memdock.check._check_forget", lambda *_: None, "F4"),
+    "passes over unknown fields": ("memdock.face_grpc.from_bytes", lambda kind, body: kind.FromString(body), "P3"),
+}
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("fault", UNCHECKED)
+async def test_a_check_that_the_server_lacks_is_told(
+    fault: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    name, lenient, expected = UNCHECKED[fault]
+    monkeypatch.setattr(name, lenient)
+    if expected == "F4":
+        monkeypatch.setitem(check._CHECKS, pb.ForgetRequest, lenient)
+    async with target_of(tmp_path) as target:
+        assert expected in failed(await verdicts(choose([expected]), target))
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("fault", MORE_FAULTS)
+async def test_more_faults_are_told(fault: str, tmp_path: Path) -> None:
+    options, expected = MORE_FAULTS[fault]
+    async with target_of(tmp_path, **options) as target:
+        results = await verdicts([case for case in choose() if case.id in expected], target)
+    assert set(failed(results)) == set(expected), {result.case.id: result.reason for result in results}
+
+
+def test_there_is_a_fault_for_every_case() -> None:
+    """But for those that need what a test in one process cannot give; of these the tests of processes have some."""
+    told = {case_id for _, cases in (*FAULTS.values(), *MORE_FAULTS.values()) for case_id in cases}
+    told |= {expected for _, _, expected in UNCHECKED.values()} | {case_id for _, case_id in GATEWAY_FAULTS.values()}
+    elsewhere = {"T8", "F1.restart"}  # test_conformance_command
+    without = {"T6", "T10", "I5.tenant", "F8.fault", "P5", "P6", "P6.store", "P8", "G3"}
+    assert {case.id for case in choose()} - told == elsewhere | without
 
 
 @pytest.mark.slow

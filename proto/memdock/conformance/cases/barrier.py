@@ -230,7 +230,7 @@ async def flushes_take_no_place(probe: Probe) -> None:
     await space.store(probe.turn("t1", word))
     probe.models.hold(held)
     await space.add(probe.turn("t2", held))
-    flushes = [asyncio.create_task(probe.plain.flush_once(space.space_id, timeout_s=20)) for _ in range(64)]
+    flushes = [asyncio.create_task(probe.plain.flush_once(space.space_id, timeout_s=8)) for _ in range(64)]
     await probe.models.arrival(held)
     await probe.plain.retrieve(space.space_id, question(word))
     ended = [task for task in flushes if task.done()]

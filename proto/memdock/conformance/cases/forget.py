@@ -116,10 +116,9 @@ async def dry_run(probe: Probe) -> None:
     turn = probe.turn("t1", word, session_id="s1")
     await space.store(turn, probe.turn("t2", session_id="s1"), probe.turn("t3", session_id="s2"))
     before = await space.content(word)
-    for feature in (Feature.FORGET_TURNS, Feature.FORGET_SESSIONS, Feature.FORGET_MEMORIES):
-        if probe.declares(feature):
-            selector = await space.selector(turn, feature)
-            await space.forget(selector, dry_run=True)
+    features = (Feature.FORGET_TURNS, Feature.FORGET_SESSIONS, Feature.FORGET_MEMORIES)
+    for selector in [await space.selector(turn, feature) for feature in features if probe.declares(feature)]:
+        await space.forget(selector, dry_run=True)
     expect(await space.content(word) == before, "a dry run changed the space")
     selector = await space.selector(turn)
     told = await space.forget(selector, dry_run=True)

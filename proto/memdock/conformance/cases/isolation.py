@@ -64,7 +64,7 @@ async def _refused_name(probe: Probe, name: str) -> None:
     escaped = "".join(f"%{byte:02X}" for byte in name.encode())
     path = f"/v1/systems/{probe.target.system or '-'}/spaces/{escaped}/retrieve"
     told = await probe.raw_http("POST", path, b'{"query": "x"}')
-    told_refusal(told, "VALIDATION_FAILED", "PATH_NOT_FOUND", what=f"the space {name!r}")
+    told_refusal(told, "VALIDATION_FAILED" if name else "PATH_NOT_FOUND", what=f"the space {name!r}")
 
 
 async def _finds_nothing(probe: Probe, name: str, words: list[str]) -> None:

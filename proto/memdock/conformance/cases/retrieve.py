@@ -82,12 +82,14 @@ async def filter_time(probe: Probe) -> None:
 async def scores(probe: Probe) -> None:
     """Scores are there, finite, and never rise from one memory to the next."""
     space = probe.space()
-    await space.store(*(probe.turn(f"t{number}", session_id=f"s{number}") for number in range(8)))
-    answer = await space.retrieve("neighbour cello floor", top_k=8)
-    given = [memory.score for memory in answer.memories]
-    expect(given and None not in given, "scores are declared and a memory has none")
-    numbers = [score for score in given if score is not None]
-    expect(numbers == sorted(numbers, reverse=True), "a score rises from one rank to the next")
+    turns = [probe.turn(f"t{number}", session_id=f"s{number}") for number in range(8)]
+    await space.store(*turns)
+    for turn in turns[::2]:
+        answer = await space.retrieve(f"{word_of(turn)} and the cello", top_k=8)
+        given = [memory.score for memory in answer.memories]
+        expect(given and None not in given, "scores are declared and a memory has none")
+        numbers = [score for score in given if score is not None]
+        expect(numbers == sorted(numbers, reverse=True), "a score rises from one rank to the next")
 
 
 @case("R5", "sources exist", Feature.SOURCES)
