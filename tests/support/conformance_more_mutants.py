@@ -150,6 +150,13 @@ class FlushesTakePlaces:
             return await self._inner.call(method, request, call)
 
 
+class Buffers(Remembering):
+    """Waits for a second turn."""
+
+    async def add(self, space: str, turns: Sequence[Turn], *, final: bool) -> Batch:
+        return await super().add(space, turns if final or len(turns) > 1 else (), final=final)
+
+
 class SilentSuccess(Remembering):
     """Says of what it found nothing in that it can be found."""
 
@@ -273,6 +280,10 @@ MORE_FAULTS: dict[str, tuple[dict[str, Any], Sequence[str]]] = {
     ),
     "succeeds in silence": ({"make_system": SilentSuccess}, ["T4"]),
     "hides what is pending": ({"wrap": after(pb.RetrieveRequest, _set(pending=0))}, ["T9.models"]),
+    "hides what waits in a buffer": (
+        {"make_system": Buffers, "wrap": after(pb.RetrieveRequest, _set(pending=0))},
+        ["T6"],
+    ),
     "is pending for ever": ({"wrap": after(pb.RetrieveRequest, _set(pending=1))}, ["T9", "R1"]),
     "takes turns one by one": ({"wrap": changed(pb.AddTurnsRequest, _turn_by_turn)}, ["T7", "I3"]),
     "lets Flushes take places": ({"wrap": FlushesTakePlaces}, ["T10.models"]),

@@ -73,8 +73,8 @@ def test_there_is_a_fault_for_every_case() -> None:
     """But for those that need what a test in one process cannot give; of these the tests of processes have some."""
     told = {case_id for _, cases in (*FAULTS.values(), *MORE_FAULTS.values()) for case_id in cases}
     told |= {expected for _, _, expected in UNCHECKED.values()} | {case_id for _, case_id in GATEWAY_FAULTS.values()}
-    elsewhere = {"T8", "F1.restart"}  # test_conformance_command
-    without = {"T6", "T10", "I5.tenant", "F8.fault", "P5", "P6", "P6.store", "P8", "G3"}
+    elsewhere = {"T8", "F1.restart", "P8"}  # test_conformance_command
+    without = {"T10", "I5.tenant", "F8.fault", "P5", "P6", "P6.store", "G3"}
     assert {case.id for case in choose()} - told == elsewhere | without
 
 

@@ -10,7 +10,7 @@ import pytest
 from click.testing import CliRunner
 
 from memdock.conformance.cli import command
-from support.processes import Finished, clean_environment
+from support.processes import Finished, clean_environment, wait_until
 
 ROOT = Path(__file__).parents[3]
 SERVER = (
@@ -20,6 +20,9 @@ SERVER = (
 KNOWN = """\
 [[known-failure]]
 id = "T8"
+reason = "memories are kept in memory"
+[[known-failure]]
+id = "P8"
 reason = "memories are kept in memory"
 [[known-failure]]
 id = "F1.restart"
@@ -41,24 +44,34 @@ def conformance(*arguments: str | Path) -> Finished:
     return Finished(code=done.returncode, output=done.stdout, errors=done.stderr)
 
 
+def test_a_launched_system_conforms(tmp_path: Path) -> None:
+    report = tmp_path / "cases.json"
+    done = conformance("--launch", SERVER, "--only", "T1,E3", "--json", report)
+    assert done.code == 0, done.words
+    assert "remembering conforms: 4 passed, in" in done.words
+    assert {one["face"] for one in json.loads(report.read_text())["results"]} == {"grpc", "http"}
+
+
+@pytest.mark.slow
+@pytest.mark.timeout(300)
 def test_a_system_that_loses_memories_in_a_kill_does_not_conform_until_that_is_known(tmp_path: Path) -> None:
     report, junit, known = tmp_path / "report.json", tmp_path / "junit.xml", tmp_path / "known.toml"
-    flags = ("--launch", SERVER, "--only", "T1,T8,F1,E4", "--seed", "3", "--json", report, "--junit", junit)
+    flags = ("--launch", SERVER, "--only", "T1,T8,F1,P8,E4", "--seed", "3", "--json", report, "--junit", junit)
     done = conformance(*flags)
     assert done.code == 1, done.words
-    assert "remembering does not conform: 6 passed, 2 failed, in" in done.words
+    assert "remembering does not conform: 6 passed, 3 failed, in" in done.words
     document = json.loads(report.read_text())
-    assert {one["id"] for one in document["results"] if one["verdict"] == "failed"} == {"T8", "F1.restart"}
+    assert {one["id"] for one in document["results"] if one["verdict"] == "failed"} == {"T8", "F1.restart", "P8"}
     assert document["system"]["adapter"] == "remembering 1"
     assert document["given"] == ["launch", "models"]
     suite = ElementTree.parse(junit).getroot()
-    assert (suite.get("tests"), suite.get("failures")) == ("8", "2")
-    assert len(suite.findall("testcase/failure")) == 2
+    assert (suite.get("tests"), suite.get("failures")) == ("9", "3")
+    assert len(suite.findall("testcase/failure")) == 3
 
     known.write_text(KNOWN)
     done = conformance(*flags, "--known-failures", known)
     assert done.code == 0, done.words
-    assert "remembering conforms: 6 passed, 2 known failures, in" in done.words
+    assert "remembering conforms: 6 passed, 3 known failures, in" in done.words
 
     known.write_text(f'{KNOWN}\n[[known-failure]]\nid = "T1"\nface = "http"\nreason = "it was so once"\n')
     done = conformance(*flags, "--known-failures", known)
@@ -113,3 +126,20 @@ def test_the_cases_are_listed_and_a_misspelt_variable_is_refused() -> None:
     done = CliRunner().invoke(command, ["--list"], env={"MEMDOCK_KEI": "x"})
     assert done.exit_code == 2
     assert "MEMDOCK_KEI, which means nothing here" in " ".join(done.output.split())
+
+
+def test_a_suite_that_is_stopped_stops_what_it_has_launched(tmp_path: Path) -> None:
+    pid_file = tmp_path / "pid"
+    launch = f"sh -c 'echo $$ > {pid_file}; exec {SERVER}'"
+    with subprocess.Popen(
+        [sys.executable, "-m", "memdock.conformance", "--launch", launch, "--only", "X2"],
+        env=clean_environment({"PYTHONPATH": f"{ROOT / 'tests'}:{':'.join(sys.path)}"}),
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+    ) as suite:
+        wait_until(lambda: pid_file.exists() and pid_file.read_text().strip() != "", 30, "the system is launched")
+        suite.terminate()
+        _, errors = suite.communicate(timeout=60)
+    assert (suite.returncode, "memdock-conformance: stopped" in errors) == (3, True), errors
+    assert not Path(f"/proc/{pid_file.read_text().strip()}").exists()
