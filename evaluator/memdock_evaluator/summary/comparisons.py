@@ -22,6 +22,7 @@ from memdock_evaluator.statistics.slices import OVERALL, relative_position
 from memdock_evaluator.summary.figures import score
 from memdock_evaluator.summary.scripts import MemoryScript, memory_scripts
 from memdock_evaluator.summary.source import RunFiles
+from memdock_evaluator.words.names import TRACK_NAMES
 from memdock_evaluator.words.sentence import said
 
 STATISTICS = "statistics.json"
@@ -186,9 +187,9 @@ def _group_name(group: _Group, groups: Collection[_Group]) -> str:
     track, k = group
     tracks, ks = {each[0] for each in groups}, {each[1] for each in groups if each[1]}
     parts: list[str] = [MEMORY_SYSTEMS]
-    parts += [track or "of no track"] if len(tracks) > 1 else []
-    parts += [f"k = {k}"] if len(ks) > 1 and k else []
-    return ", ".join(parts)
+    parts += [TRACK_NAMES[track]] if len(tracks) > 1 else []
+    parts += [said("k = {k}", k=k)] if len(ks) > 1 and k else []
+    return parts[0] if len(parts) == 1 else said("{parts}", parts=parts)
 
 
 def _families(systems: Sequence[str], compared: Compared, groups: Mapping[str, _Group]) -> list[Family]:

@@ -48,7 +48,7 @@ def each(systems: Systems) -> Iterator[tuple[str, str, LanguageSummary]]:
 
 def display_name(system: str) -> str:
     """A system's name in a table, which marks baselines in its own way."""
-    return system.removeprefix(PREFIX)
+    return system.removeprefix(PREFIX) if system.startswith(PREFIX) else system
 
 
 def tracks_of(summary: Summary, language: str) -> list[str]:

@@ -144,6 +144,12 @@ FEATURES = (
 )
 """The protocol's features, in words."""
 
+TRACK_NAMES: Mapping[str, str] = {
+    "controlled": said("controlled"),
+    "vendor": said("vendor"),
+    "": said("of no track"),
+}
+
 PUBLISHED_FAMILIES = (said("Full context"), said("Agent/RAG"))
 
 SUPPORT = (said("native"), said("emulated"), said("unsupported"))
