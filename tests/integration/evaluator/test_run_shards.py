@@ -19,7 +19,7 @@ def invoke(*words: object) -> Result:
 
 async def test_eight_shards_merged_are_one_run(tmp_path: Path) -> None:
     data = write_data(tmp_path / "d.jsonl", dialogues=[f"d{n}" for n in range(9)], languages=("en", "ru"))
-    systems = {"systems": ("toy",), "baselines": ("oracle",), "repeats": 2}
+    systems = {"systems": ("toy",), "baselines": ("oracle",), "repeats": 2, "ingest_repeats": 2, "judge_repeats": 2}
     async with served_url(ToySystem(), tmp_path / "toy") as url:
         await ran(settings(data, tmp_path / "whole", url=url, **systems))
         for number in range(1, 9):
