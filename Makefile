@@ -48,6 +48,7 @@ bench: .venv/.dev ## measure, as ratios within one run
 	PYTHONPATH=tests $(BIN)/python -m bench.bench_gateway
 	PYTHONPATH=tests $(BIN)/python -m bench.bench_pgvector
 	PYTHONPATH=tests $(BIN)/python -m bench.bench_statistics
+	PYTHONPATH=tests $(BIN)/python -m bench.bench_run
 
 wheels: .venv/.dev ## build every distribution into dist/
 	for dist in $(DISTS); do $(BIN)/python -m build --no-isolation --wheel --outdir dist $$dist || exit 1; done

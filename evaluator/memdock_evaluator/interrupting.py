@@ -42,7 +42,10 @@ def noticing() -> Iterator[Notice]:
 
 
 def run_until_told(work: Coroutine[Any, Any, ResultT]) -> ResultT:
-    """`asyncio.run`, with `work` cancelled by a signal; then raises `KeyboardInterrupt`."""
+    """`asyncio.run`, with `work` cancelled by a signal; then raises `KeyboardInterrupt`.
+
+    On uvloop, which spends less on a call, where it is installed.
+    """
 
     async def cancellable() -> ResultT:
         loop, task = asyncio.get_running_loop(), asyncio.current_task()
@@ -51,9 +54,18 @@ def run_until_told(work: Coroutine[Any, Any, ResultT]) -> ResultT:
             return await work
 
     try:
-        return asyncio.run(cancellable())
+        with asyncio.Runner(loop_factory=_loop_factory()) as runner:
+            return runner.run(cancellable())
     except asyncio.CancelledError as error:
         raise KeyboardInterrupt from error
+
+
+def _loop_factory() -> Callable[[], asyncio.AbstractEventLoop] | None:
+    try:
+        import uvloop
+    except ImportError:  # there is none for Windows
+        return None
+    return uvloop.new_event_loop
 
 
 @contextmanager

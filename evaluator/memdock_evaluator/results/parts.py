@@ -3,9 +3,10 @@
 A later attempt holds what the earlier ones lack: questions whose infrastructure had failed, or that a kill took.
 """
 
+import asyncio
 import hashlib
 import re
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
 import orjson
@@ -64,6 +65,10 @@ class Parts:
         """The records of each attempt at a stage, in their order; raises `PartError`."""
         return [self._read(kind, self._name(kind, number)) for number in self._attempts(kind)]
 
+    def has(self, kind: Kind[RecordT]) -> bool:
+        """Whether any attempt of a stage is there."""
+        return bool(self._attempts(kind))
+
     def newest(self, kind: Kind[RecordT]) -> list[RecordT]:
         """The records of a stage's last attempt; raises `PartError`."""
         attempts = self._attempts(kind)
@@ -78,6 +83,13 @@ class Parts:
         head = {"stage": kind.name, "records": len(lines), "sha256": hashlib.sha256(body).hexdigest()}
         attempt = max(self._attempts(kind), default=0) + 1  # one past the last, also where an earlier one was deleted
         self._folder.write(self._name(kind, attempt), orjson.dumps(head) + b"\n" + body, once=True)
+
+    async def save(self, kind: Kind[RecordT], records: Sequence[RecordT]) -> None:
+        """As `write`, while the event loop goes on: a disk takes its time, an object store more.
+
+        It comes to its end even where the caller is cancelled.
+        """
+        await asyncio.shield(asyncio.to_thread(self.write, kind, records))
 
     def check(self) -> int:
         """Reads every part file's checksum and number of records; how many there are. Raises `PartError`."""

@@ -1,13 +1,13 @@
 """What a stage of the run keeps of one dialogue or question, so that a run that was killed goes on behind it."""
 
 from collections.abc import Mapping
-from dataclasses import asdict, dataclass, field
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Generic, Protocol, TypeVar
 
-import orjson
 from pydantic import TypeAdapter
 
 from memdock.types import ModelUsage, Residue
+from memdock_evaluator.results.lines import line_of
 from memdock_evaluator.results.manifest import IngestCounts
 from memdock_evaluator.results.rows import FurtherVerdict, Outcome, RetrievedMemory, Row, Timing
 
@@ -138,7 +138,7 @@ class Kind(Generic[RecordT]):
 
     def to_line(self, record: RecordT) -> bytes:
         """The record as one line of JSON."""
-        return orjson.dumps(asdict(record), option=orjson.OPT_SORT_KEYS)
+        return line_of(record)
 
     def from_line(self, line: bytes) -> RecordT:
         """The record of a line; raises `pydantic.ValidationError`."""

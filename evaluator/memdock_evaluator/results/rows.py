@@ -5,14 +5,14 @@ same bytes. Numbers are rounded to six digits when a row is made.
 """
 
 from collections.abc import Mapping
-from dataclasses import asdict, dataclass, field
+from dataclasses import dataclass, field
 from enum import StrEnum
 from sys import intern
 from typing import Annotated, TypeAlias, TypeVar
 
-import orjson
 from pydantic import AfterValidator, TypeAdapter, ValidationError
 
+from memdock_evaluator.results.lines import line_of
 from memdock_evaluator.results.wrong_field import is_no_json, wrong_field
 
 RowT = TypeVar("RowT", "Row", "Timing")
@@ -176,7 +176,7 @@ class Row:
 
     def to_json(self) -> bytes:
         """The row as one line of JSON, keys sorted, without the line's end."""
-        return orjson.dumps(asdict(self), option=orjson.OPT_SORT_KEYS)
+        return line_of(self)
 
     @classmethod
     def from_json(cls, line: bytes | str) -> "Row":
@@ -209,7 +209,7 @@ class Timing:
 
     def to_json(self) -> bytes:
         """The row as one line of JSON, keys sorted, without the line's end."""
-        return orjson.dumps(asdict(self), option=orjson.OPT_SORT_KEYS)
+        return line_of(self)
 
     @classmethod
     def from_json(cls, line: bytes | str) -> "Timing":

@@ -151,7 +151,7 @@ def _failed(loop: Loop) -> str:
 
 def _end(loop: Loop, manifest: Manifest, stopped: str, prices: Prices) -> RunEnd:
     folder, expected = loop.folder, loop.expected
-    has_rows = all(Parts(folder, unit).newest(ROWS) for unit, rows in expected.items() if rows)
+    has_rows = all(Parts(folder, unit).has(ROWS) for unit, rows in expected.items() if rows)
     if has_rows:
         write_outcomes(folder, expected)
         write_timings(folder, expected)

@@ -78,7 +78,7 @@ class SystemRun:
             judged,
             Stored.of(ingested),
         )
-        contestant.parts.write(ROWS, rows)
+        await contestant.parts.save(ROWS, list(rows))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -120,5 +120,5 @@ async def settle(
         await for_each(stream(missing[:ahead]), one, limit=1)
         await for_each(stream(missing[ahead:]), one, limit=limit)
     finally:
-        parts.write(kind, [fresh[key] for key in sorted(fresh)])
+        await parts.save(kind, [fresh[key] for key in sorted(fresh)])
     return done | fresh

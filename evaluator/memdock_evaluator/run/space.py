@@ -67,7 +67,7 @@ class Space:
         """Stores the dialogue, in a space that is emptied first."""
         ingest = await self.emptied()
         await ingest.add(groups(dialogue, self.settings.ingest_unit))
-        self.keep(dialogue, await ingest.finish())
+        await self.keep(dialogue, await ingest.finish())
 
     async def emptied(self) -> Ingest:
         """The filling of it from the beginning; where it had been given back, it will have to be once more."""
@@ -93,9 +93,9 @@ class Space:
         )
         return replace(after, counts=counts)
 
-    def keep(self, dialogue: Dialogue, ingested: Ingested) -> None:
+    async def keep(self, dialogue: Dialogue, ingested: Ingested) -> None:
         """Keeps what became of the turns, and says where a question may miss some of them."""
-        self.parts.write(INGEST, [ingested])
+        await self.parts.save(INGEST, [ingested])
         counts = ingested.counts
         where = f"{self.system.name}: dialogue {dialogue.dialogue_id} ({dialogue.language})"
         if ingested.failed_turns:
@@ -133,7 +133,7 @@ class Space:
         except Fault as fault:
             closed = Closed(reset=False, blame=blame_of(fault))
             self.progress.say(f"{self.system.name}: space {self.space_id} was not reset: {fault.detail}")
-        self.parts.write(CLOSE, [closed])
+        await self.parts.save(CLOSE, [closed])
 
     def _ingest(self) -> Ingest:
         return Ingest(

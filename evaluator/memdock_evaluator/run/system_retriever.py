@@ -74,7 +74,7 @@ class SystemRetriever:
                 self._ask_again()
             elif (ingested := await self.space.filled_up(dialogue)) is not None:
                 self._ask_again()
-                self.space.keep(dialogue, ingested)
+                await self.space.keep(dialogue, ingested)
         except Fault as fault:
             where = f"dialogue {dialogue.dialogue_id} ({dialogue.language})"
             self.progress.say(
@@ -98,7 +98,7 @@ class SystemRetriever:
         for date, dated in _by_date(missing, questions):
             await ingest.add(self.space.unsaid(dialogue, date, ingest))
             await self._ask(dated, questions)
-        self.space.keep(dialogue, await ingest.finish())
+        await self.space.keep(dialogue, await ingest.finish())
 
     async def _ask(self, missing: _Missing, questions: Mapping[str, Question]) -> None:
         for each in self.contestants:

@@ -13,6 +13,7 @@ from pydantic import TypeAdapter, ValidationError
 
 from memdock_evaluator.results.finalise import holds_something_else
 from memdock_evaluator.results.folder import Folder
+from memdock_evaluator.results.lines import line_of
 from memdock_evaluator.results.manifest import Plan, differences
 from memdock_evaluator.run.settings import SettingsError
 
@@ -126,7 +127,7 @@ def write_rows(folder: Folder, name: str, rows: Iterable[Any]) -> None:
     """Dataclasses as JSON lines, keys sorted, in the order given."""
     with folder.writing(name) as file:
         for row in rows:
-            file.write(orjson.dumps(asdict(row), option=orjson.OPT_SORT_KEYS) + b"\n")
+            file.write(line_of(row) + b"\n")
 
 
 def to_json(content: Any) -> bytes:
