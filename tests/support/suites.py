@@ -20,6 +20,8 @@ from memdock.sqlite_ledger import SqliteLedger
 from memdock.system import System
 from memdock_evaluator.cli import main
 from support.evaluation import question, session
+from support.gateways import gateway_over
+from support.toys import ToySystem
 
 
 @asynccontextmanager
@@ -29,6 +31,18 @@ async def served_at(system: System, folder: Path, ledger: type[SqliteLedger] = S
     kept: Ledger = ledger(folder / "ledger.db")
     async with Server(system, kept, ServeOptions(drain_s=1.0)) as server:
         yield f"grpc://127.0.0.1:{server.ports['grpc']}"
+
+
+@asynccontextmanager
+async def behind_a_gateway(tmp_path: Path, *systems: tuple[str, ToySystem]) -> AsyncIterator[dict[str, Any]]:
+    """What reaches the systems."""
+    names = [name for name, _ in systems]
+    first, second = (toy for _, toy in systems)
+    async with served_at(first, tmp_path / names[0]) as one, served_at(second, tmp_path / names[1]) as other:
+        listed = [{"name": name, "address": url} for name, url in zip(names, (one, other), strict=True)]
+        (tmp_path / "gateway").mkdir()
+        async with gateway_over(tmp_path / "gateway", listed) as gateway:
+            yield {"url": gateway.url("grpc"), "key": gateway.keys["all"], "systems": tuple(names)}
 
 
 def invoke(*words: object, env: Mapping[str, str] | None = None) -> Result:

@@ -37,6 +37,7 @@ from memdock_evaluator.run.options import (
     what_options,
 )
 from memdock_evaluator.run.paper_profile import like_the_paper
+from memdock_evaluator.run.plan_file import located
 from memdock_evaluator.run.progress import Progress, show_progress
 from memdock_evaluator.run.progress_lines import ProgressLines
 from memdock_evaluator.run.settings import DataSource, RunSettings, SettingsError
@@ -98,10 +99,13 @@ def run(context: click.Context, /, **given: Any) -> None:
     for turns that a system failed to store; 4: the budget is spent.
     """
     settings = partial(settings_of, context, given)
-    if given["estimate"]:
-        _tell_estimate(settings)
-    else:
-        begin_run(settings, ProgressLines(sys.stderr) if given["progress"] == "json" else None)
+    try:
+        if given["estimate"]:
+            _tell_estimate(settings)
+        else:
+            begin_run(settings, ProgressLines(sys.stderr) if given["progress"] == "json" else None)
+    except click.UsageError as error:
+        raise located(context, error) from error
 
 
 def _tell_estimate(settings: Callable[[], RunSettings]) -> None:
@@ -286,7 +290,10 @@ def judges_of(context: click.Context) -> tuple[NamedJudge, ...]:
     from memdock_evaluator.judging.configured import read_judges
 
     limits = {"timeout_s": given["model_timeout"], "tries": given["model_tries"]}
-    return tuple(read_judges(given["judges"], **limits, concurrency=given["model_concurrency"]))
+    try:
+        return tuple(read_judges(given["judges"], **limits, concurrency=given["model_concurrency"]))
+    except SettingsError as error:
+        raise SettingsError(f"--judges {error}") from error
 
 
 def _sample(given: Mapping[str, Any]) -> Sample | None:

@@ -1,7 +1,8 @@
 """A plan file: the options of `memdock-eval run` in YAML, checked one by one, each error with its line."""
 
+import re
 import sys
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from difflib import get_close_matches
 from pathlib import Path
@@ -11,6 +12,8 @@ import yaml
 
 STANDARD_INPUT = Path("-")
 _SECRETS = ("key", "answer-key", "judge-key")
+_PLACES = "memdock_evaluator.run.plan_file.places"
+"""In a context's `meta`: option -> its parameter's name and the place of its field."""
 
 
 class PlanFileError(click.UsageError):
@@ -24,11 +27,15 @@ class PlanFileError(click.UsageError):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PlanField:
-    """A field as it is written: `words` of a list, or one word where `is_list` is not set. Lines count from 1."""
+    """A field as it is written: `words` of a list, or one word where `is_list` is not set.
+
+    `line` is that of its name, `lines` are those of the words; they count from 1.
+    """
 
     name: str
     line: int
     words: tuple[str, ...]
+    lines: tuple[int, ...]
     is_list: bool
 
 
@@ -58,8 +65,8 @@ def take_plan(context: click.Context, fields: Iterable[PlanField], place: str, *
     defaults: dict[str, object] = {}
     for field in fields:
 
-        def refused(what: str, at: PlanField = field) -> PlanFileError:
-            return PlanFileError(place, what, line=at.line, field=at.name)
+        def refused(what: str, at: PlanField = field, line: int | None = None) -> PlanFileError:
+            return PlanFileError(place, what, line=line or at.line, field=at.name)
 
         if field.name in _SECRETS:
             raise refused(f"a key does not belong into a plan: give {field.name}-file, or its variable")
@@ -76,9 +83,30 @@ def take_plan(context: click.Context, fields: Iterable[PlanField], place: str, *
         try:
             option.process_value(context, value)
         except click.BadParameter as error:
-            raise refused(error.message) from error
+            raise refused(error.message, line=_line(context, option, field)) from error
         defaults[option.name] = value
+        context.meta.setdefault(_PLACES, {})[option.opts[0]] = option.name, f"{place}, line {field.line}"
     context.default_map = defaults
+
+
+def located(context: click.Context, error: click.UsageError) -> click.UsageError:
+    """The error behind the plan's line of the option that it names, where that came from a plan."""
+    places: Mapping[str, tuple[str, str]] = context.meta.get(_PLACES, {})
+    for option in re.findall(r"--[a-z][a-z-]*", error.message):
+        name, place = places.get(option, ("", ""))
+        if place and context.get_parameter_source(name) is click.core.ParameterSource.DEFAULT_MAP:
+            return click.UsageError(f"{place}: {error.message}", error.ctx)
+    return error
+
+
+def _line(context: click.Context, option: click.Parameter, field: PlanField) -> int:
+    """That of the first word which is wrong by itself; else the words are wrong together."""
+    for word, line in zip(field.words, field.lines, strict=True):
+        try:
+            option.process_value(context, [word] if option.multiple else word)
+        except click.BadParameter:
+            return line
+    return field.line
 
 
 def _name(option: click.Parameter) -> str:
@@ -108,8 +136,10 @@ def _field(place: str, key: yaml.Node, node: yaml.Node) -> PlanField:
         raise PlanFileError(place, "a field's name is a word", line=line)
     name: str = key.value
     is_list = isinstance(node, yaml.SequenceNode)
-    words = tuple(_word(place, name, item) for item in (node.value if is_list else [node]))
-    return PlanField(name=name, line=line, words=words, is_list=is_list)
+    items = node.value if is_list else [node]
+    words = tuple(_word(place, name, item) for item in items)
+    lines = tuple(item.start_mark.line + 1 for item in items)
+    return PlanField(name=name, line=line, words=words, lines=lines, is_list=is_list)
 
 
 def _word(place: str, name: str, node: yaml.Node) -> str:

@@ -157,8 +157,14 @@ def plan_of(settings: RunSettings, data: DataFacts, tools: Tools) -> Plan:
 def refuse_unknown_systems(compared: Compared, plan: Plan) -> None:
     """Raises `SettingsError` where the report would have to compare what the run does not have."""
     names = [system.name for system in plan.systems]
-    if unknown := [name for name in compared.names if name not in names]:
-        raise SettingsError(f"{unknown[0]!r} of --family, --atemporal or --case-study: the run has {', '.join(names)}")
+    named = {
+        "--family": [name for family in compared.families for name in family.systems],
+        "--atemporal": compared.atemporal,
+        "--case-study": compared.case_studies,
+    }
+    for option, systems in named.items():
+        if unknown := [name for name in systems if name not in names]:
+            raise SettingsError(f"{option}: there is no {unknown[0]!r}: the run has {', '.join(names)}")
 
 
 def _check(settings: RunSettings) -> None:

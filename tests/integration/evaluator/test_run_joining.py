@@ -33,9 +33,8 @@ def data(tmp_path: Path) -> Path:
 
 async def run_of(data: Path, out: Path, system: str = "", **fields: Any) -> Path:
     """A run over a toy of that name, which keeps other chunks where its name is another."""
-    async with served_url(
-        ToySystem(name=system or "toy", chunk=len(system) or 1), out.parent / f"of-{out.name}"
-    ) as url:
+    toy = ToySystem(name=system or "toy", chunk=len(system) or 1)
+    async with served_url(toy, out.parent / f"of-{out.name}") as url:
         end, _ = await ran(settings(data, out, url=url, systems=(system,) if system else (), **fields))
     assert end.complete
     return out
@@ -91,13 +90,14 @@ async def test_the_same_system_is_refused_or_gets_another_name(data: Path, tmp_p
 async def test_what_differs_is_refused_by_its_field(data: Path, tmp_path: Path) -> None:
     one = await run_of(data, tmp_path / "one", "a")
     other = write_data(tmp_path / "other.jsonl", dialogues=("0", "1", "2"))
-    for fields, said in (
+    cases: tuple[tuple[dict[str, Any], str], ...] = (
         ({"seed": 7}, "seed: then 0, now 7"),
         ({"repeats": 2}, "repeats: then 1, now 2"),
         ({"ks": (5,)}, "k: a 10; bb 5"),
         ({"context_tokens": 50}, "context_tokens: a all; bb 50"),
         ({"data": other}, "data.languages.en.dialogues: then 2, now 3"),
-    ):
+    )
+    for fields, said in cases:
         name = "-".join(fields)
         two = await run_of(fields.pop("data", data), tmp_path / name, "bb", **fields)
         refused = merge(tmp_path / "all", one, two)

@@ -1,5 +1,6 @@
 """A plan file stands for flags, goes behind what is typed, and is refused by file, line and field."""
 
+import re
 from asyncio import to_thread
 from pathlib import Path
 
@@ -8,8 +9,10 @@ import pytest
 from click.testing import CliRunner, Result
 
 from memdock_evaluator.cli import main
-from memdock_evaluator.results.manifest import Manifest, Plan
+from memdock_evaluator.results.manifest import Manifest, Plan, Track
 from support.evaluation import rows, served_url, write_data
+from support.model_server import ModelServer, serve_models
+from support.suites import behind_a_gateway
 from support.toys import ToySystem
 
 
@@ -78,7 +81,7 @@ def test_families_are_recorded_and_change_no_run(plan: Path, tmp_path: Path) -> 
     assert told["families"] == [{"name": "other", "systems": ["baseline:refusal"]}]
     wrong = run("--plan", plan, "--out", tmp_path / "wrong", "--family", "x=rag")
     assert wrong.exit_code == 2
-    assert "'rag' of --family, --atemporal or --case-study: the run has" in " ".join(wrong.output.split())
+    assert "--family: there is no 'rag': the run has" in " ".join(wrong.output.split())
     assert not (tmp_path / "wrong").exists()
 
 
@@ -89,6 +92,14 @@ def test_families_are_recorded_and_change_no_run(plan: Path, tmp_path: Path) -> 
         ("data: [own]\n\nk: ten\n", "plan.yaml, line 3: k: 'ten' is not a valid integer range."),
         ("k: [5, 0]\n", "plan.yaml, line 1: k: 0 is not in the range x>=1."),
         ("baseline: [oracle, oracel]\n", "plan.yaml, line 1: baseline: 'oracel' is not one of"),
+        ("baseline:\n  - oracle\n  - oracel\n", "plan.yaml, line 3: baseline: 'oracel' is not one of"),
+        ("k:\n- 5\n- many\n", "plan.yaml, line 3: k: 'many' is not a valid integer range."),
+        ("family:\n  - a=x\n  - b\n", "plan.yaml, line 3: family: 'b'"),
+        ("track: fair\n", "plan.yaml, line 1: track: 'fair' is not one of 'controlled', 'vendor'."),
+        (
+            "data: [own]\ncontext-tokens: none\n",
+            "plan.yaml, line 2: context-tokens: 'none' is not a valid integer",
+        ),
         ("repeats: [1, 2]\n", "plan.yaml, line 1: repeats: it takes one value, not a list"),
         ("k: 1\nk: 2\n", "plan.yaml, line 2: k: it stands there twice"),
         ("system:\n", "plan.yaml, line 1: system: give a value"),
@@ -130,3 +141,63 @@ def test_progress_for_programs_is_json_on_standard_error(plan: Path, tmp_path: P
     assert done.exit_code == 0, done.output
     lines = [orjson.loads(line) for line in done.stderr.splitlines()]
     assert lines[-1]["done"]["answers judged"] == [32, 32]
+
+
+@pytest.mark.parametrize(
+    ("written", "said"),
+    [
+        ("track: controlled\n", "line 6: --track controlled gives every system the same budget"),
+        ("judges: none.yaml\nsystem: [toy]\n", "line 6: --judges"),
+        ("family: ['rag=rag']\n", "line 6: --family: there is no 'rag': the run has baseline:oracle"),
+        ("atemporal: [mem0g]\n", "line 6: --atemporal: there is no 'mem0g'"),
+        ("vendor-settings: [toy=toy.yaml]\n", "line 6: --vendor-settings toy=toy.yaml: no text can be read from it"),
+    ],
+)
+def test_fields_that_do_not_go_together_are_told_with_a_line(written: str, said: str, plan: Path) -> None:
+    lines = plan.read_text().replace("k: [3, 5]\n", "")
+    plan.write_text(f"{lines}{written}")
+    refused = run("--plan", plan)
+    assert refused.exit_code == 2, refused.output
+    assert said in " ".join(refused.output.split())
+
+
+EXAMPLE = Path(__file__).parents[3] / "evaluator/README.md"
+
+
+async def test_the_example_of_the_readme_runs(tmp_path: Path) -> None:
+    """As it stands but for its addresses and folders, on one dialogue."""
+    (written,) = re.findall(r"```yaml\n(url: .*?)```", EXAMPLE.read_text(), re.DOTALL)
+    data = write_data(tmp_path / "d.jsonl", dialogues=("0",), languages=("ru", "en"))
+    (tmp_path / "key.txt").write_text("none")
+    (tmp_path / "answer.key").write_text("secret")
+    server = ModelServer(chat=lambda _: '{"verdict": 2}')
+    dense, hybrid = ToySystem(name="rag-dense"), ToySystem(name="rag-hybrid", chunk=2)
+    async with (
+        behind_a_gateway(tmp_path, ("rag-dense", dense), ("rag-hybrid", hybrid)) as reached,
+        serve_models(server),
+    ):
+        judge = "{name: all, url: 'URL', model: judge}".replace("URL", server.url)
+        (tmp_path / "judges.yaml").write_text(f"- {judge}\n")
+        (tmp_path / "key.txt").write_text(str(reached["key"]))
+        changes = {
+            "grpc://127.0.0.1:7450": str(reached["url"]),
+            "https://models.example/v1": server.url,
+            "[own]": f"[{data}]",
+            "key.txt": f"{tmp_path}/key.txt",
+            "answer.key": f"{tmp_path}/answer.key",
+            "judges.yaml": f"{tmp_path}/judges.yaml",
+            "runs/plan": f"{tmp_path}/run",
+        }
+        for old, new in changes.items():
+            assert old in written
+            written = written.replace(old, new)
+        (tmp_path / "plan.yaml").write_text(written)
+        done = await to_thread(run, "--plan", tmp_path / "plan.yaml")
+    assert done.exit_code == 0, done.output
+    made = plan_in(tmp_path / "run")
+    assert {each.track for each in made.systems if not each.baseline} == {Track.CONTROLLED}
+    assert (made.ks, made.repeats, set(made.judges)) == ((5, 10), 3, {"all"})
+    told = orjson.loads((tmp_path / "run/statistics.json").read_bytes())
+    assert [family["name"] for family in told["families"]] == ["full context", "rag"]
+    assert told["atemporal"] == ["rag-dense@10", "rag-dense@5"]
+    assert len(rows(tmp_path / "run")) == 2 * 4 * 3 * 7
