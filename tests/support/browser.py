@@ -61,7 +61,8 @@ class Page:
         await self.call("Emulation.setEmulatedMedia", features=[scheme])
 
     async def run(self, script: str) -> Any:
-        """The value of an expression; an exception in the page fails the test."""
+        """The value of an expression, once the page has ended what it does; an exception in it fails the test."""
+        await self.call("Runtime.evaluate", expression="window.explorerReady", awaitPromise=True)
         answer = await self.call("Runtime.evaluate", expression=script, returnByValue=True, awaitPromise=True)
         assert "exceptionDetails" not in answer, answer["exceptionDetails"]
         return answer["result"].get("value")

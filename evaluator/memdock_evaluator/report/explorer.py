@@ -1,22 +1,21 @@
-"""The rows of a run as the question explorer of the page wants them: every text once, long memories cut."""
+"""The rows of a run as the question explorer of the page wants them: an index, and parts that are opened on demand."""
 
 import base64
 import gzip
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
 from typing import Any
 
 import orjson
 
+from memdock_evaluator.report.details import Details, Texts, characters_of
 from memdock_evaluator.report.language import language_name
-from memdock_evaluator.results.rows import Outcome, RetrievedMemory, Row
+from memdock_evaluator.results.rows import Outcome, Row
 from memdock_evaluator.summary.axes import in_order, slice_name, title, values_in_order
 from memdock_evaluator.summary.figures import score
 from memdock_evaluator.summary.ranking import display_name
 from memdock_evaluator.words.language import Words
 from memdock_evaluator.words.sentence import said
-
-MEMORY_CHARACTERS = 700
-"""A longer memory is cut in the page; `outcomes.jsonl` has all of it. Ten pairs of RUMBA are 17,000 characters."""
 
 RESULTS = (
     said("right"),
@@ -28,8 +27,6 @@ RESULTS = (
 )
 """What can have become of a question, in the order of the page's legend."""
 
-Place = Callable[[str], int]
-
 
 def result(row: Row) -> str:
     """One of `RESULTS`."""
@@ -39,28 +36,52 @@ def result(row: Row) -> str:
     return "unscored" if value is None else "right" if value else "wrong"
 
 
-def explorer(rows: Sequence[Row], systems: Sequence[str], judges: Mapping[str, str], words: Words) -> dict[str, Any]:
-    """`texts` (each once), what to filter by with its names in the page's language, and `rows`, which hold places in
-    `texts` instead of text.
-
-    Rows come in the order of `systems`, which names them all, and as they are inside a system. `judges`: language ->
-    the judge whose verdict counts, where it has a name.
-    """
-    texts: dict[str, int] = {}
-
-    def place(text: str) -> int:
-        return texts.setdefault(text, len(texts))
-
-    entries = [_entry(row, judges, place) for row in sorted(rows, key=lambda row: systems.index(row.system))]
-    found = {entry["result"] for entry in entries}
+def names(rows: Sequence[Row], systems: Sequence[str], words: Words) -> dict[str, Any]:
+    """What the rows can be filtered by, in the order of the page and with its names in its language."""
+    found = {result(row) for row in rows}
+    present = {row.system for row in rows}
     return {
         "axes": _axes(rows, words),
         "results": [(name, words.word(name)) for name in RESULTS if name in found],
         "languages": [(code, language_name(code, words)) for code in sorted({row.language for row in rows})],
-        "systems": [(name, display_name(name)) for name in systems if any(row.system == name for row in rows)],
-        "rows": entries,
-        "texts": list(texts),
+        "systems": [(name, display_name(name)) for name in systems if name in present],
     }
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Explorer:
+    """All rows, packed, the same for a page in any language.
+
+    `index`: what the list and the filters need: `texts`, the questions of each dialogue, and a row a system and
+    question. `parts`: what an opened row shows, one a dialogue and language, so that a page of a large run opens at
+    once and unpacks a dialogue when one of its rows is opened.
+    """
+
+    index: str
+    parts: tuple[str, ...]
+
+
+def explorer_of(rows: Sequence[Row], systems: Sequence[str], judges: Mapping[str, str]) -> Explorer:
+    """Packs the rows: those of `systems`, which names them all, in that order, and as they are inside a system.
+
+    `judges`: language -> the judge whose verdict counts, where it has a name.
+    """
+    places = {system: place for place, system in enumerate(systems)}
+    in_order = sorted(rows, key=lambda row: places[row.system])
+    of_part: dict[tuple[str, str], list[int]] = {}
+    for place, row in enumerate(in_order):
+        of_part.setdefault((row.language, row.dialogue_id), []).append(place)
+    texts = Texts()
+    index = _index(in_order, list(of_part), texts)
+    characters = characters_of(rows)
+    parts = []
+    start = len(texts)
+    for members in of_part.values():
+        own = Texts(start=start)
+        details = Details(texts=own, judges=judges, characters=characters)
+        parts.append(packed(details.of([(place, in_order[place]) for place in members])))
+        start += len(own)
+    return Explorer(index=packed(index), parts=tuple(parts))
 
 
 def packed(data: Any) -> str:
@@ -69,6 +90,26 @@ def packed(data: Any) -> str:
     The same bytes for the same data wherever zlib is the same.
     """
     return base64.b64encode(gzip.compress(orjson.dumps(data), mtime=0)).decode()
+
+
+def _index(rows: Sequence[Row], parts: Sequence[tuple[str, str]], texts: Texts) -> dict[str, Any]:
+    number = {part: place for place, part in enumerate(parts)}
+    questions: dict[bytes, int] = {}
+    entries = []
+    for row in rows:
+        question = {
+            "language": row.language,
+            "dialogue": row.dialogue_id,
+            "question": row.question_id,
+            "axes": dict(row.axes),
+            "text": texts.place(row.question),
+            "references": [texts.place(reference) for reference in row.references],
+            "part": number[row.language, row.dialogue_id],
+        }
+        place = questions.setdefault(orjson.dumps(question), len(questions))
+        answer = None if row.answer is None else texts.place(row.answer)
+        entries.append([row.system, place, row.repeat, result(row), answer])
+    return {"questions": [orjson.loads(each) for each in questions], "rows": entries, "texts": texts.all}
 
 
 def _axes(rows: Iterable[Row], words: Words) -> list[dict[str, Any]]:
@@ -84,67 +125,3 @@ def _axes(rows: Iterable[Row], words: Words) -> list[dict[str, Any]]:
         }
         for axis in in_order(found)
     ]
-
-
-def _entry(row: Row, judges: Mapping[str, str], place: Place) -> dict[str, Any]:
-    return {
-        "system": row.system,
-        "language": row.language,
-        "dialogue": row.dialogue_id,
-        "question": row.question_id,
-        "repeat": row.repeat,
-        "axes": dict(row.axes),
-        "result": result(row),
-        "reason": row.reason,
-        "detail": row.detail,
-        "text": place(row.question),
-        "date": row.question_date,
-        "references": [place(reference) for reference in row.references],
-        "evidence": [
-            {"place": each.place, "time": each.time, "text": place(each.text), "cut": each.cut} for each in row.evidence
-        ],
-        "places": [*row.evidence_turns, *_sessions_alone(row)],
-        "failed_evidence": row.failed_evidence,
-        "abstention": row.abstention,
-        "answer": None if row.answer is None else place(row.answer),
-        "abstained": row.abstained,
-        "verdicts": [
-            {"judge": judges.get(row.language, ""), "label": row.verdict, "note": place(row.judge_note)},
-            *(
-                {"judge": name, "label": each.label, "note": place(each.note)}
-                for name, each in sorted(row.verdicts.items())
-            ),
-        ],
-        "scores": [row.f1, row.recall_sessions, row.recall_turns, row.mrr_sessions, row.ndcg_sessions],
-        "tokens": row.context_tokens,
-        "memories": [_memory(memory, row, place) for memory in row.memories],
-    }
-
-
-def _sessions_alone(row: Row) -> list[str]:
-    """Sessions of the evidence of which no turn is named; `Evidence.place` tells, where the row has it."""
-    if row.evidence:
-        named = {each.place for each in row.evidence}
-        return [session for session in row.evidence_sessions if session in named]
-    return [] if row.evidence_turns else list(row.evidence_sessions)
-
-
-def _memory(memory: RetrievedMemory, row: Row, place: Place) -> dict[str, Any]:
-    cut = memory.text[:MEMORY_CHARACTERS]
-    return {
-        "rank": memory.rank,
-        "kind": memory.kind,
-        "text": place(cut),
-        "cut": len(memory.text) - len(cut),
-        "score": memory.score,
-        "time": memory.time,
-        "sources": [source.turn_id or source.session_id for source in memory.sources],
-        "hit": _hit(memory, row),
-    }
-
-
-def _hit(memory: RetrievedMemory, row: Row) -> str:
-    """Whether a memory comes from a turn of the evidence, or at least from one of its sessions."""
-    if any(source.turn_id in row.evidence_turns for source in memory.sources):
-        return "turn"
-    return "session" if any(source.session_id in row.evidence_sessions for source in memory.sources) else ""

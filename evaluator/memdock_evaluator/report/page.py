@@ -6,7 +6,7 @@ from jinja2 import Environment, PackageLoader, StrictUndefined, select_autoescap
 
 from memdock_evaluator.leaks.rows import Moment
 from memdock_evaluator.report.drawings import FAILURES, failure_bars, forests, recall_curves
-from memdock_evaluator.report.explorer import RESULTS, explorer, packed
+from memdock_evaluator.report.explorer import RESULTS, Explorer, explorer_of, names
 from memdock_evaluator.report.language import PageWords
 from memdock_evaluator.report.scatter import scatters
 from memdock_evaluator.report.script import SCRIPTS, script_words
@@ -31,6 +31,7 @@ def render(
     manifest: Manifest,
     comparisons: Comparisons,
     suites: Attached,
+    explorer: Explorer,
     *,
     language: str,
     pages: Mapping[str, str],
@@ -79,8 +80,18 @@ def render(
         source=SOURCE,
         scripts=SCRIPTS,
         script_words=script_words(words),
-        explorer=packed(explorer(rows, [column.system for column, _ in table.systems], _judges(manifest), words)),
+        explorer=explorer,
+        explorer_names=names(rows, _in_order(summary), words),
     )
+
+
+def packed_rows(summary: Summary, rows: Sequence[Row], manifest: Manifest) -> Explorer:
+    """The explorer's part of a page, which is the same in every language."""
+    return explorer_of(rows, _in_order(summary), _judges(manifest))
+
+
+def _in_order(summary: Summary) -> list[str]:
+    return [column.system for column, _ in slice_table(summary).systems]
 
 
 def _about(caveats: Sequence[Caveat], *about: str) -> list[str]:

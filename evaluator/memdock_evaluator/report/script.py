@@ -9,7 +9,7 @@ from babel.messages.extract import extract
 from memdock_evaluator.words.catalogue import KEYWORDS
 from memdock_evaluator.words.language import Words, catalogue
 
-SCRIPTS = ("words.js", "detail.js", "explorer.js")
+SCRIPTS = ("words.js", "packed.js", "detail.js", "explorer.js")
 """The files in `templates/`, in the order in which they run."""
 
 _FORMS = {"en": (1, 2), "ru": (1, 2, 5)}

@@ -24,7 +24,7 @@ def write_report(run_dir: Path | str, *, compared: Compared = _NOTHING, suites: 
     suite of its systems), `ManifestError` or `FolderError`.
     """
     # Here, since numpy takes a while to load and a command line that is refused should not wait for it.
-    from memdock_evaluator.report.page import render
+    from memdock_evaluator.report.page import packed_rows, render
     from memdock_evaluator.suites.attached import AttachError, attach, attached
     from memdock_evaluator.summary.comparisons import STATISTICS, compare, compared_in
     from memdock_evaluator.tables import write_tables
@@ -42,8 +42,9 @@ def write_report(run_dir: Path | str, *, compared: Compared = _NOTHING, suites: 
     except ValueError as error:
         raise RunFilesError(f"{folder.address}: {error}") from error
     summary = summary_of(run)
+    explorer = packed_rows(summary, run.rows, run.manifest)
     pages = {
-        file: render(summary, run.rows, run.manifest, comparisons, beside, language=language, pages=PAGES)
+        file: render(summary, run.rows, run.manifest, comparisons, beside, explorer, language=language, pages=PAGES)
         for language, file in PAGES.items()
     }
     folder.write(SUMMARY, to_json(summary))

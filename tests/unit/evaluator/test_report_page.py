@@ -12,11 +12,11 @@ from typing import Any
 import pytest
 
 from memdock_evaluator.report import write_report
-from memdock_evaluator.report.explorer import MEMORY_CHARACTERS, explorer, packed
+from memdock_evaluator.report.details import CHARACTERS, characters_of
+from memdock_evaluator.report.explorer import explorer_of, packed
 from memdock_evaluator.results.manifest import ManifestError
-from memdock_evaluator.results.rows import MemorySource, Outcome, RetrievedMemory
+from memdock_evaluator.results.rows import MemorySource, Outcome, RetrievedMemory, Row
 from memdock_evaluator.summary import RunFilesError, write_summary
-from memdock_evaluator.words.language import Words
 from support.html import Document
 from support.synthetic_rows import HOSTILE, a_row, a_run
 
@@ -33,8 +33,14 @@ def page(html: str) -> Document:
     return Document(html)
 
 
-def embedded(page: Document) -> Any:
-    return json.loads(gzip.decompress(base64.b64decode(page.scripts[0])))
+def unpack(written: str) -> Any:
+    return json.loads(gzip.decompress(base64.b64decode(written)))
+
+
+def packs(page: Document, name: str) -> list[Any]:
+    """What the scripts hold whose id begins with a name."""
+    ids = [attributes.get("id", "") for attributes in page.of("script")]
+    return [unpack(script) for own, script in zip(ids, page.scripts, strict=True) if own.startswith(name)]
 
 
 def test_the_page_needs_nothing_but_itself(html: str, page: Document) -> None:
@@ -51,10 +57,11 @@ def test_the_page_needs_nothing_but_itself(html: str, page: Document) -> None:
 
 def test_hostile_text_stays_text(html: str, page: Document) -> None:
     count = Counter(tag for tag, _ in page.elements)
-    assert count["script"] == 3
+    assert count["script"] == 4 + 6 * 2, "names, index, words, code, and a part a dialogue and language"
     assert count["img"] == 0
     assert "<script>window.broken" not in html
-    assert any(HOSTILE in text for text in embedded(page)["texts"])
+    assert any(HOSTILE in text for text in packs(page, "explorer-index")[0]["texts"])
+    assert any(HOSTILE in text for text in packs(page, "explorer-part")[0]["texts"])
 
 
 def test_what_is_packed_has_no_character_that_ends_a_script_and_is_the_same_each_time() -> None:
@@ -106,38 +113,73 @@ def test_with_models_nothing_is_called_offline(tmp_path: Path) -> None:
 
 
 def test_every_row_is_in_the_explorer(page: Document) -> None:
-    data = embedded(page)
-    assert data["systems"][2] == ["baseline:full-context", "full-context"]
-    assert len(data["rows"]) == len(a_run().rows)
-    assert [row["system"] for row in data["rows"]][::204] == [
+    (index,) = packs(page, "explorer-index")
+    ids = [attributes.get("id") for attributes in page.of("script")]
+    names = json.loads(page.scripts[ids.index("explorer-names")])
+    assert names["systems"][2] == ["baseline:full-context", "full-context"]
+    assert names["axes"][1]["values"][0] == ["StaticUser", "StaticUser"]
+    assert len(index["rows"]) == len(a_run().rows)
+    assert [system for system, *_ in index["rows"]][::204] == [
         "rag-dense",
         "rag-hybrid",
         "baseline:full-context",
         "baseline:refusal",
     ]
-    results = Counter(row["result"] for row in data["rows"] if row["system"] == "rag-dense" and row["language"] == "en")
+    languages = [question["language"] for question in index["questions"]]
+    results = Counter(
+        result for system, place, _, result, _ in index["rows"] if (system, languages[place]) == ("rag-dense", "en")
+    )
     assert results == {"right": 66, "wrong": 33, "unscored": 1, "system error": 1, "infrastructure error": 1}
-    assert data["axes"][1]["values"][0] == ["StaticUser", "StaticUser"]
+
+
+def test_what_rows_share_stands_once(page: Document) -> None:
+    (index,) = packs(page, "explorer-index")
+    assert len(index["questions"]) == 102 * 2, "four systems are asked the same"
+    parts = packs(page, "explorer-part")
+    assert sorted(place for part in parts for place, _ in part["rows"]) == list(range(len(index["rows"])))
+    starts = [part["start"] for part in parts]
+    assert starts == [len(index["texts"]) + sum(len(part["texts"]) for part in parts[:n]) for n in range(len(parts))]
+    for part in parts:
+        for shared in ("memories", "questions"):
+            written = [json.dumps(each) for each in part[shared]]
+            assert len(written) == len(set(written))
 
 
 def test_a_memory_is_marked_by_what_it_covers_and_cut_when_long() -> None:
     def memory(rank: int, session: str, turn: str) -> RetrievedMemory:
         source = MemorySource(session_id=session, turn_id=turn)
-        return RetrievedMemory(rank=rank, kind="turns", text="x" * 1000, score=None, time=None, sources=(source,))
+        return RetrievedMemory(rank=rank, kind="turns", text="x" * 1000, score=0.123456, time=None, sources=(source,))
 
     row = a_row(memories=(memory(1, "s9", "s9-t0"), memory(2, "s1", "s1-t4"), memory(3, "s1", "s1-t0")))
-    data = explorer([row], ["rag-dense"], {}, Words("en"))
-    memories = data["rows"][0]["memories"]
-    assert [each["hit"] for each in memories] == ["", "session", "turn"]
-    assert [each["cut"] for each in memories] == [1000 - MEMORY_CHARACTERS] * 3
-    assert data["texts"].count("x" * MEMORY_CHARACTERS) == 1
+    part = unpack(explorer_of([row], ["rag-dense"], {}).parts[0])
+    ((_, found),) = part["rows"]
+    assert [part["hits"][hit] for _, _, hit in found["memories"]] == ["", "session", "turn"]
+    assert [score for _, score, _ in found["memories"]] == [0.123] * 3
+    assert [each["cut"] for each in part["memories"]] == [1000 - CHARACTERS[0]] * 3
+    assert part["texts"].count("x" * CHARACTERS[0]) == 1
+
+
+def test_memories_are_cut_shorter_where_all_of_them_would_not_find_room() -> None:
+    def row(number: int) -> Row:
+        texts = [f"{number} {rank} " + "я" * 1000 for rank in range(10)]
+        found = (RetrievedMemory(rank=1, kind="turns", text=text, score=None, time=None) for text in texts)
+        return a_row(question_id=f"q{number}", memories=tuple(found))
+
+    rows = [row(number) for number in range(10)]
+    whole = sum(len(memory.text[:700].encode()) for row in rows for memory in row.memories)
+    assert characters_of(rows, whole) == 700
+    assert characters_of(rows, whole - 1) == 450
+    assert characters_of(rows + rows, whole) == 700, "what stands in several rows counts once"
+    assert characters_of(rows, 0) == CHARACTERS[-1]
 
 
 def test_an_error_shows_its_reason() -> None:
     row = a_row(outcome=Outcome.SYSTEM_ERROR, reason="INTERNAL", detail="the store is gone", answer=None, correct=False)
-    (entry,) = explorer([row], ["rag-dense"], {}, Words("en"))["rows"]
-    assert (entry["result"], entry["reason"], entry["detail"]) == ("system error", "INTERNAL", "the store is gone")
-    assert entry["answer"] is None
+    found = explorer_of([row], ["rag-dense"], {})
+    ((_, _, _, result, answer),) = unpack(found.index)["rows"]
+    assert (result, answer) == ("system error", None)
+    ((_, entry),) = unpack(found.parts[0])["rows"]
+    assert (entry["reason"], entry["detail"]) == ("INTERNAL", "the store is gone")
 
 
 def test_the_same_run_gives_the_same_page(tmp_path: Path, html: str) -> None:

@@ -1,5 +1,5 @@
 // The explorer: filters, the list of rows, and the page's address, which keeps both.
-// `window.explorerReady` is kept once the questions can be looked at.
+// `window.explorerReady` is kept once the questions, and what was opened last, can be looked at.
 window.explorerReady = (async () => {
   for (const other of document.querySelectorAll("a.other")) {
     other.addEventListener("click", () => { other.hash = location.hash; });
@@ -13,14 +13,9 @@ window.explorerReady = (async () => {
     form.before(element("p", "note", t("This browser is too old to unpack the questions; outcomes.jsonl has them.")));
     return;
   }
-  const data = await unpacked();
-  let matching = [];
+  const data = await unpackedIndex();
+  let matching = [], pending = null;
   const TESTS = new Map();
-
-  async function unpacked() {
-    const bytes = Uint8Array.from(atob(document.getElementById("explorer-data").textContent), (c) => c.charCodeAt(0));
-    return new Response(new Blob([bytes]).stream().pipeThrough(new DecompressionStream("gzip"))).json();
-  }
 
   function addFilter(place, name, title, values, valueOf) {
     const select = element("select", "", new Option(t("all"), ANY), ...values.map(([value, shown]) => new Option(shown, value)));
@@ -81,9 +76,14 @@ window.explorerReady = (async () => {
   }
 
   function toggle(row, button, panel, open = panel.hidden) {
-    if (open && !panel.children.length) panel.append(...detail(data, row));
     panel.hidden = !open;
     button.setAttribute("aria-expanded", String(open));
+    if (open && !panel.children.length) window.explorerReady = pending = fill(row, panel);
+  }
+
+  async function fill(row, panel) {
+    await loadDetails(data, row);
+    if (!panel.children.length) panel.append(...detail(data, row));
   }
 
   // The address holds what is filtered by, and the row that was opened last.
@@ -152,4 +152,5 @@ window.explorerReady = (async () => {
   window.addEventListener("hashchange", restore);
   form.hidden = false;
   if (!restore()) search();
+  return pending;
 })();
