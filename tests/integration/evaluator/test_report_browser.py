@@ -36,7 +36,7 @@ async def page(folder: Path, tmp_path: Path, request: pytest.FixtureRequest) -> 
 async def test_it_is_quiet_and_asks_for_nothing(page: Page) -> None:
     await page.click("#list .question")
     await page.run("document.querySelectorAll('details').forEach((e) => { e.open = true; })")
-    assert await page.run("document.querySelectorAll('#list .evidence li').length") == 1
+    await page.until("document.querySelectorAll('#list .evidence li').length === 1")
 
 
 async def shown_measure(page: Page) -> list[str]:

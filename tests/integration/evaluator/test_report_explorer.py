@@ -22,6 +22,7 @@ pytestmark = [
 
 ROWS = a_run(hostile=True).rows
 FOUND = "document.getElementById('found').textContent"
+OPENED = "Boolean(document.querySelector('#list .detail:not([hidden]) > *'))"
 FOCUS = "document.activeElement.closest('[data-key]')?.dataset.key"
 ADDRESS = "decodeURIComponent(location.hash.replaceAll('+', ' '))"
 SHOWN = """(() => {
@@ -173,6 +174,7 @@ async def test_a_question_is_found_and_read_by_keyboard_alone(page: Page) -> Non
 async def test_an_open_question_shows_all_of_its_row(page: Page) -> None:
     await choose(page, "result", "right")
     await page.click("#list .question")
+    await page.until(OPENED)
     shown = await page.run("document.querySelector('#list .detail').innerText")
     first = await page.run("document.querySelector('#list > li').dataset.key")
     row = next(row for row in ROWS if key(row) == first)
@@ -199,6 +201,7 @@ async def test_verdicts_of_all_judges_are_shown(tmp_path: Path) -> None:
     folder = replace(run, rows=rows).write(tmp_path / "run")
     write_report(folder)
     async with opened(folder, tmp_path / "profile", fragment="#questions?open=rag-hybrid/en/0/q01/0") as page:
+        await page.until(OPENED)
         shown = await page.run("document.querySelector('#list .detail:not([hidden])').innerText")
     for part in ("2 of 3: right\n", "both say Kazan", "r1: 0 of 3: wrong\n", "it names another town", "r2: unreadable"):
         assert part in shown
