@@ -9,7 +9,7 @@ from memdock.types import ModelUsage
 from memdock_evaluator.cost.prices import read_prices
 from memdock_evaluator.dataset import taxonomy
 from memdock_evaluator.results.manifest import DataCounts, JudgeFacts, Manifest, ModelFacts, SystemFacts, SystemTotals
-from memdock_evaluator.results.rows import FurtherVerdict, MemorySource, RetrievedMemory, Row, Stage, Timing
+from memdock_evaluator.results.rows import Evidence, FurtherVerdict, MemorySource, RetrievedMemory, Row, Stage, Timing
 from support.bills import bill_of_rows
 from support.synthetic_rows import LANGUAGES, Run, a_manifest, a_row, a_system
 
@@ -30,8 +30,11 @@ SYSTEMS: Mapping[str, tuple[float, int]] = {
 }
 """Thirteen systems: accuracy and the tokens of the context that each gives."""
 
+DIALOGUE_TEXTS, FACT = 245, 110
+"""Pairs of turns of a dialogue as long as RUMBA's, and characters of what a system that keeps facts makes of one."""
+
 Texts = Mapping[str, Sequence[str]]
-"""Memories to choose from, by language."""
+"""Pairs of turns, by language; each dialogue has `DIALOGUE_TEXTS` of its own where there are enough."""
 
 
 def a_paper_run(*, dialogues: int = 85, questions: int = 1543, texts: Texts | None = None) -> Run:
@@ -75,8 +78,10 @@ def _row(
     session = f"s{number % 30 + 1}"
     found = None if baseline else float(random.random() < 0.8)
     size = int(tokens * random.uniform(0.8, 1.2))
-    # A memory of one system is another's only where both keep the turns themselves.
-    stretch = texts if system.startswith("rag") else texts[place % 7 :: 7] or texts
+    start = int(dialogue) * DIALOGUE_TEXTS
+    own = [texts[(start + step) % len(texts)] for step in range(DIALOGUE_TEXTS)]
+    # A memory that keeps the turns has the same text in every such system; a fact is a system's own words.
+    facts = own if system.startswith("rag") else [text[FACT * place : FACT * (place + 1)] or text for text in own]
     return a_row(
         system=system,
         language=language,
@@ -91,8 +96,9 @@ def _row(
         sessions=35,
         evidence_sessions=(session,),
         evidence_turns=(f"{session}-t2",),
+        evidence=(_evidence(session, own[number % DIALOGUE_TEXTS] + own[number // 2 % DIALOGUE_TEXTS]),),
         abstention=kind == "Abstention",
-        memories=() if baseline else tuple(_memories(random, stretch, session, number, dialogue)),
+        memories=() if baseline else tuple(_memories(random, facts, session, number)),
         answer=random.choice(texts)[:160],
         verdict=label,
         correct=right,
@@ -110,18 +116,19 @@ def _row(
 _MEASURES = ("recall_sessions", "recall_turns", "mrr_sessions", "mrr_turns", "ndcg_sessions", "ndcg_turns")
 
 
-def _memories(
-    random: Random, texts: Sequence[str], session: str, number: int, dialogue: str
-) -> Iterable[RetrievedMemory]:
-    """Ten of those of the question's dialogue: a dialogue is a stretch of 245 texts, as long as RUMBA's."""
-    start = int(dialogue) * 245
-    window = [texts[(start + step) % len(texts)] for step in range(245)]
+def _evidence(session: str, text: str) -> Evidence:
+    """A session as a row keeps it, 3,000 characters of 10,000."""
+    return Evidence(place=session, time="2024-03-05T19:20:00+00:00", text=text[:3000], cut=7000)
+
+
+def _memories(random: Random, texts: Sequence[str], session: str, number: int) -> Iterable[RetrievedMemory]:
+    """Ten of those of the question's dialogue."""
     for rank in range(1, 11):
         where = session if rank == 1 else f"s{(number + rank) % 30 + 1}"
         yield RetrievedMemory(
             rank=rank,
             kind="turns",
-            text=random.choice(window),
+            text=random.choice(texts),
             score=round(random.random(), 6),
             time=f"2024-0{rank % 9 + 1}-05T19:20:00+00:00",
             sources=(MemorySource(session_id=where, turn_id=f"{where}-t{rank}"),),
