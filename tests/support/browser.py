@@ -26,6 +26,9 @@ _FLAGS = (
     "--remote-debugging-port=0",
 )
 
+_STILL = {"name": "prefers-reduced-motion", "value": "reduce"}
+"""A page that scrolls smoothly moves away under the mouse on a busy machine."""
+
 
 class Page:
     """One tab. `problems` are errors and exceptions of the console, `requests` the addresses that were asked for."""
@@ -48,6 +51,7 @@ class Page:
         for domain in ("Page", "Runtime", "Log", "Network"):
             await self.call(f"{domain}.enable")
         await self.call("Emulation.setScriptExecutionDisabled", value=not scripts)
+        await self.call("Emulation.setEmulatedMedia", features=[_STILL])
         self._loaded.clear()
         await self.call("Page.navigate", url=address)
         await asyncio.wait_for(self._loaded.wait(), 30)
@@ -58,7 +62,7 @@ class Page:
             "Emulation.setDeviceMetricsOverride", width=width, height=height, deviceScaleFactor=1, mobile=phone
         )
         scheme = {"name": "prefers-color-scheme", "value": "dark" if dark else "light"}
-        await self.call("Emulation.setEmulatedMedia", features=[scheme])
+        await self.call("Emulation.setEmulatedMedia", features=[_STILL, scheme])
 
     async def run(self, script: str) -> Any:
         """The value of an expression, once the page has ended what it does; an exception in it fails the test."""
