@@ -25,8 +25,8 @@ from memdock_evaluator.summary import RunFilesError, print_summary
 def report(run_dirs: tuple[str, ...], suites: tuple[str, ...], **given: Any) -> None:
     """Compute the figures of each RUN_DIR (a path, or an address such as s3://bucket/run) from its rows.
 
-    Writes summary.json, statistics.json, tables/ and report.html into it, and prints the summary. No system and no
-    model is asked. What --with names is kept in suites/ of the run's folder.
+    Writes summary.json, statistics.json, tables/, report.html and report.ru.html (the same in Russian) into it, and
+    prints the summary. No system and no model is asked. What --with names is kept in suites/ of the run's folder.
 
     \b
       memdock-eval report runs/demo

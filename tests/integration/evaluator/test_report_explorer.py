@@ -13,6 +13,7 @@ from memdock_evaluator.report.explorer import result
 from memdock_evaluator.results.rows import FurtherVerdict, Row
 from support.browser import CHROMIUM, Page
 from support.report_page import opened
+from support.russian import english_left
 from support.synthetic_rows import a_run
 
 pytestmark = [
@@ -231,3 +232,14 @@ async def test_the_list_grows_on_demand_and_takes_the_focus_along(page: Page) ->
     assert await page.run("document.querySelectorAll('#list > li').length") == 80
     assert await page.run(FOCUS) == await page.run("document.querySelectorAll('#list > li')[40].dataset.key")
     assert await page.run("new Set([...document.querySelectorAll('#list .detail')].map((e) => e.id)).size") == 80
+
+
+async def test_in_russian_all_that_is_not_a_name_is_russian(folder: Path, tmp_path: Path) -> None:
+    async with opened(folder, tmp_path / "profile", file="report.ru.html") as page:
+        await choose(page, "language", "en")
+        await page.run("document.querySelectorAll('#list .question').forEach((each) => each.click())")
+        html = await page.run("document.getElementById('questions').outerHTML")
+    assert "Полнота по сессиям" in html
+    assert "Извлечено 10 записей памяти" in html
+    assert "среда, 2 октября 2024 г." in html.replace("\u202f", " ").replace("\xa0", " ")
+    assert english_left(html, "turns") == []
