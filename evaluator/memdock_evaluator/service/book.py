@@ -12,17 +12,26 @@ looks. A replica that lost an attempt finds the next number and writes nothing m
 """
 
 import re
-import secrets
-from collections.abc import Hashable, Iterable, Mapping
-from dataclasses import dataclass, field, replace
-from datetime import UTC, datetime
-from functools import cache
+from collections.abc import Iterable
+from dataclasses import dataclass, replace
 from hashlib import sha256
-from typing import Any, TypeVar, cast
+from threading import Lock
+from typing import Any
 
 import orjson
-from pydantic import TypeAdapter
 
+from memdock_evaluator.service.documents import (
+    Asked,
+    Attempt,
+    Beat,
+    DocumentT,
+    End,
+    Plan,
+    document_bytes,
+    new_token,
+    now,
+    read_document,
+)
 from memdock_evaluator.service.faults import id_conflict
 from memdock_evaluator.service.marks import Marks
 
@@ -31,63 +40,6 @@ MARKS, RUNS = "service", "runs"
 
 RUN_ID = re.compile(r"\d{8}T\d{6}-[0-9a-f]{8}")
 _NAME = re.compile(rf"({RUN_ID.pattern})\.(?:plan|(\d{{3}})\.(asked|cancel|end|taken-(\d{{3}})|beat-(\d{{3}})))\.json")
-
-DocumentT = TypeVar("DocumentT")
-Plan = Mapping[str, str | tuple[str, ...]]
-"""The fields of a plan as they were written."""
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Asked:
-    """A plan that was asked for. `request_id`: the client's own, "" without one."""
-
-    run_id: str
-    tenant: str
-    key_id: str
-    created: datetime
-    plan: Plan
-    request_id: str = ""
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Attempt:
-    """An attempt is to be made; `budget` in place of the plan's."""
-
-    at: datetime
-    token: str
-    budget: float | None = None
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Said:
-    """A sentence of a run; numbers count from 1 in an attempt."""
-
-    number: int
-    at: datetime
-    text: str
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Beat:
-    """How far an attempt is. `count` grows with every beat. `released`: whoever likes may take the attempt."""
-
-    count: int = 0
-    done: Mapping[str, tuple[int, int]] = field(default_factory=dict)
-    said: tuple[Said, ...] = ()
-    released: bool = False
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class End:
-    """How an attempt ended: completed, incomplete, failed or cancelled. `cost` in `currency`, where it is known."""
-
-    state: str
-    at: datetime
-    token: str
-    exit_code: int | None = None
-    sentences: tuple[str, ...] = ()
-    cost: float | None = None
-    currency: str = ""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -113,6 +65,7 @@ class Book:
     def __init__(self, marks: Marks) -> None:
         self._marks = marks
         self._kept: dict[str, bytes] = {}
+        self._lock = Lock()
 
     def tenants(self) -> list[str]:
         """The tenants that have runs."""
@@ -141,7 +94,7 @@ class Book:
                 run_id = self._requested(asked.tenant, asked.request_id, asked.plan)
                 asked = replace(asked, run_id=run_id or asked.run_id)
         # Again where an earlier request got no further than this.
-        self._marks.create(f"{_folder(asked.tenant)}/{asked.run_id}.plan.json", _bytes(asked))
+        self._marks.create(f"{_folder(asked.tenant)}/{asked.run_id}.plan.json", document_bytes(asked))
         self.ask(asked.tenant, asked.run_id, 1, None)
         return asked.run_id
 
@@ -160,7 +113,7 @@ class Book:
 
     def beat(self, place: Place, number: int, beat: Beat) -> None:
         """Writes how far the attempt is."""
-        self._marks.write(f"{_folder(place.tenant)}/{place.mark(f'beat-{number:03}')}", _bytes(beat))
+        self._marks.write(f"{_folder(place.tenant)}/{place.mark(f'beat-{number:03}')}", document_bytes(beat))
 
     def cancel(self, place: Place) -> None:
         """Wants the attempt to end."""
@@ -188,15 +141,20 @@ class Book:
 
     def newest_beat(self, place: Place) -> Beat:
         """How far the attempt is, as its last holder, or the one before, told."""
-        for number in range(place.taken, 0, -1):
-            if (content := self._read(place, f"beat-{number:03}")) is not None:
-                return _document(Beat, content)
+        for number in range(place.taken if place.has_beat else 0, 0, -1):
+            if place.ended:
+                beat = self._once(place, place.mark(f"beat-{number:03}"), Beat)
+            else:
+                content = self._read(place, f"beat-{number:03}")
+                beat = None if content is None else read_document(Beat, content)
+            if beat is not None:
+                return beat
         return Beat()
 
     def own_beat(self, place: Place) -> Beat | None:
         """What the last one who took the attempt told; `None`: nothing yet."""
         content = self._read(place, f"beat-{place.taken:03}") if place.taken else None
-        return None if content is None else _document(Beat, content)
+        return None if content is None else read_document(Beat, content)
 
     def remove(self, place: Place) -> None:
         """Takes away all of a run: its results first, so that what is left can be removed again."""
@@ -207,7 +165,8 @@ class Book:
             self._marks.delete(_request(place.tenant, asked.request_id))
         for name in sorted(self._marks.names(folder), reverse=True):  # the plan last
             if name.startswith(f"{place.run_id}."):
-                self._kept.pop(f"{folder}/{name}", None)
+                with self._lock:
+                    self._kept.pop(f"{folder}/{name}", None)
                 self._marks.delete(f"{folder}/{name}")
 
     def _requested(self, tenant: str, request_id: str, plan: Plan) -> str | None:
@@ -220,7 +179,7 @@ class Book:
         return str(found["run_id"])
 
     def _create(self, place: Place, what: str, document: object) -> bool:
-        return self._marks.create(f"{_folder(place.tenant)}/{place.mark(what)}", _bytes(document))
+        return self._marks.create(f"{_folder(place.tenant)}/{place.mark(what)}", document_bytes(document))
 
     def _read(self, place: Place, what: str) -> bytes | None:
         return self._marks.read(f"{_folder(place.tenant)}/{place.mark(what)}")
@@ -230,25 +189,16 @@ class Book:
         path = f"{_folder(place.tenant)}/{name}"
         if (content := self._kept.get(path) or self._marks.read(path)) is None:
             return None
-        if len(self._kept) >= _KEPT:
-            self._kept.pop(next(iter(self._kept)))
-        self._kept[path] = content
-        return _document(kind, content)
-
-
-def new_run_id() -> str:
-    """Ids sort by the second in which they were made."""
-    return f"{now():%Y%m%dT%H%M%S}-{secrets.token_hex(4)}"
+        with self._lock:
+            self._kept[path] = content
+            while len(self._kept) > _KEPT:
+                del self._kept[next(iter(self._kept))]
+        return read_document(kind, content)
 
 
 def results_of(tenant: str, run_id: str) -> str:
     """The folder of a run's results, relative to the results address."""
     return f"{RUNS}/{tenant}/{run_id}"
-
-
-def now() -> datetime:
-    """The time of day in whole seconds of UTC."""
-    return datetime.now(UTC).replace(microsecond=0)
 
 
 def _folder(tenant: str) -> str:
@@ -283,25 +233,6 @@ def _places(tenant: str, names: Iterable[str]) -> Iterable[Place]:
 
 def _plain(plan: Plan) -> dict[str, object]:
     return {name: list(words) if isinstance(words, tuple) else words for name, words in sorted(plan.items())}
-
-
-@cache
-def _adapter(kind: Hashable) -> TypeAdapter[Any]:
-    return TypeAdapter(cast(Any, kind))
-
-
-def _document(kind: type[DocumentT], content: bytes) -> DocumentT:
-    document: DocumentT = _adapter(cast(Hashable, kind)).validate_json(content)
-    return document
-
-
-def _bytes(document: object) -> bytes:
-    return _adapter(cast(Hashable, type(document))).dump_json(document)
-
-
-def new_token() -> str:
-    """What no other writer writes."""
-    return secrets.token_hex(8)
 
 
 _KEPT = 4096

@@ -20,7 +20,8 @@ from memdock.log import log_fault
 from memdock_evaluator.results.finalise import MANIFEST
 from memdock_evaluator.results.folder import Folder, FolderError
 from memdock_evaluator.results.manifest import Manifest, ManifestError
-from memdock_evaluator.service.book import Beat, Book, End, Place, Said, new_token, now, results_of
+from memdock_evaluator.service.book import Book, Place, results_of
+from memdock_evaluator.service.documents import Beat, End, Said, new_token, now
 from memdock_evaluator.service.faults import PlanError, ResultsUnreachableError
 from memdock_evaluator.service.offer import Offer
 from memdock_evaluator.service.plans import Files, run_document

@@ -21,7 +21,7 @@ from memdock_evaluator.run.command import run as run_command
 from memdock_evaluator.run.command import settings_of
 from memdock_evaluator.run.plan_file import PlanFileError, plan_fields, take_plan
 from memdock_evaluator.run.settings import RunSettings, SettingsError
-from memdock_evaluator.service.book import Plan
+from memdock_evaluator.service.documents import Plan
 from memdock_evaluator.service.faults import PlanError
 from memdock_evaluator.service.offer import Offer
 

@@ -11,8 +11,9 @@ from pathlib import Path
 import structlog
 
 from memdock.log import log_fault
-from memdock_evaluator.service.book import Beat, Book, End, Place, new_token, now
+from memdock_evaluator.service.book import Book, Place
 from memdock_evaluator.service.carrier import CANCELLED, INCOMPLETE, Carrier
+from memdock_evaluator.service.documents import Beat, End, new_token, now
 from memdock_evaluator.service.faults import ResultsUnreachableError
 from memdock_evaluator.service.offer import Offer
 

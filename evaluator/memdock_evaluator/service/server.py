@@ -23,8 +23,9 @@ from memdock.tls import Tls
 from memdock.whole_file import write_whole
 from memdock_evaluator.service.access import Access
 from memdock_evaluator.service.app import Parts, http_app
-from memdock_evaluator.service.book import Book, End
+from memdock_evaluator.service.book import Book
 from memdock_evaluator.service.desk import Desk
+from memdock_evaluator.service.documents import End
 from memdock_evaluator.service.faults import ServiceConfigError
 from memdock_evaluator.service.files import Files
 from memdock_evaluator.service.links import Links

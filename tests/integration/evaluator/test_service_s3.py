@@ -7,7 +7,8 @@ from pathlib import Path
 
 import pytest
 
-from memdock_evaluator.service.book import Asked, Book, Place, new_run_id, now
+from memdock_evaluator.service.book import Book, Place
+from memdock_evaluator.service.documents import Asked, new_run_id, now
 from memdock_evaluator.service.marks import Marks
 from support.evaluation import write_data
 from support.evaluation_servers import Site

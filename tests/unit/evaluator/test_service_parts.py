@@ -10,8 +10,9 @@ from click.testing import CliRunner
 
 from memdock.errors import UnauthenticatedError
 from memdock_evaluator.cli import main
-from memdock_evaluator.service.book import Asked, Beat, Book, End, Place, Said, new_run_id, new_token, now
+from memdock_evaluator.service.book import Book, Place
 from memdock_evaluator.service.carrier import Told
+from memdock_evaluator.service.documents import Asked, Beat, End, Said, new_run_id, new_token, now
 from memdock_evaluator.service.faults import ResultsUnreachableError
 from memdock_evaluator.service.files import report_policy
 from memdock_evaluator.service.links import Links
