@@ -9,6 +9,9 @@ from functools import lru_cache
 from memdock_evaluator.results.rows import Row
 from memdock_evaluator.suites.shares import share_of
 
+LOOKED_AT = 300
+"""Characters at a text's beginning: a run of RUMBA's size gives hundreds of megabytes of memories."""
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class MemoryScript:
@@ -40,8 +43,11 @@ def memory_scripts(rows: Iterable[Row]) -> tuple[MemoryScript, ...]:
 
 
 def script_of(text: str) -> str:
-    """The script of most of a text's letters, as Unicode names it; "" without letters."""
-    counts = Counter(script for letter in text if (script := _script(letter)))
+    """The script of most letters at a text's beginning, as Unicode names it; "" without letters there."""
+    counts = Counter[str]()
+    for letter, times in Counter(text[:LOOKED_AT]).items():
+        if script := _script(letter):
+            counts[script] += times
     return max(sorted(counts), key=lambda script: counts[script], default="")
 
 

@@ -235,5 +235,8 @@ def _scripts(comparisons: Comparisons) -> Table:
             )
             for each in comparisons.languages.memories
         ),
-        notes=("A memory counts as often as it was given for a question; its script is that of most of its letters.",),
+        notes=(
+            "A memory counts as often as it was given for a question; its script is that of most letters among "
+            "its first 300 characters.",
+        ),
     )
