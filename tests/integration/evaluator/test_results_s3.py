@@ -68,6 +68,7 @@ def figures(summary: bytes) -> Any:
 
 
 @pytest.mark.slow
+@pytest.mark.timeout(600)
 def test_every_command_works_on_a_run_on_s3(s3: S3, runs: str, tmp_path: Path) -> None:
     data = write_data(tmp_path / "d.jsonl", dialogues=("a", "b", "c"))
     flags = ("--data", data, "--baseline", "oracle", "--baseline", "full-context", "--no-trial")
@@ -106,8 +107,11 @@ def test_every_command_works_on_a_run_on_s3(s3: S3, runs: str, tmp_path: Path) -
     assert "agree" in done("verify", f"{runs}/whole")
 
 
-async def test_a_unit_costs_an_upload_a_part_and_nothing_is_read_back(s3: S3, runs: str, tmp_path: Path) -> None:
+async def test_a_unit_costs_an_upload_a_part_and_nothing_is_read_back(
+    s3: S3, runs: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """Each request takes tens of milliseconds there; a run of RUMBA has hundreds of units."""
+    monkeypatch.setattr(lease, "BEAT_S", 600.0)  # how often a lease is renewed depends on the time alone
     counts = []
     for dialogues in (2, 12):
         data = write_data(tmp_path / f"{dialogues}.jsonl", dialogues=[str(n) for n in range(dialogues)])
@@ -130,6 +134,7 @@ async def test_a_unit_costs_an_upload_a_part_and_nothing_is_read_back(s3: S3, ru
 
 
 @pytest.mark.slow
+@pytest.mark.timeout(600)
 async def test_a_run_on_s3_that_is_killed_goes_on_to_the_bytes_of_a_disk(s3: S3, runs: str, tmp_path: Path) -> None:
     data = write_data(tmp_path / "d.jsonl", dialogues=[str(n) for n in range(6)])
     toy = ToySystem()
@@ -144,7 +149,10 @@ async def test_a_run_on_s3_that_is_killed_goes_on_to_the_bytes_of_a_disk(s3: S3,
             return list(map(str, ["run", *flags, "--answer-url", models.url, "--answer-model", "m", "--no-trial"]))
 
         async def command(*given: object) -> Finished:
-            return await asyncio.to_thread(run_command, "memdock-eval", *map(str, given), environment=s3.environment)
+            arguments = map(str, given)
+            return await asyncio.to_thread(
+                run_command, "memdock-eval", *arguments, environment=s3.environment, timeout_s=200.0
+            )
 
         out = f"{runs}/killed"
         process = await asyncio.create_subprocess_exec(

@@ -70,6 +70,7 @@ FAULTS = {
 
 
 @pytest.mark.slow
+@pytest.mark.timeout(300)
 @pytest.mark.parametrize("fault", FAULTS)
 async def test_a_store_that_fails_in_the_middle_costs_nothing_that_was_written(
     s3: S3, runs: str, tmp_path: Path, fault: str
