@@ -86,7 +86,7 @@ window.explorerReady = (async () => {
     if (!panel.children.length) panel.append(...detail(data, row));
   }
 
-  // The address holds what is filtered by, and the row that was opened last.
+  // The address holds what is filtered by, and the last row of the list that is open.
   function keep() {
     const view = new URLSearchParams();
     for (const field of TESTS.keys()) if (field.value !== ANY) view.set(field.name, field.value);
