@@ -201,3 +201,11 @@ async def test_the_example_of_the_readme_runs(tmp_path: Path) -> None:
     assert [family["name"] for family in told["families"]] == ["full context", "rag"]
     assert told["atemporal"] == ["rag-dense@10", "rag-dense@5"]
     assert len(rows(tmp_path / "run")) == 2 * 4 * 3 * 7
+
+
+def test_a_plan_comes_on_standard_input(plan: Path, tmp_path: Path) -> None:
+    words = ["run", "--plan", "-", "--k", "3", "--out", str(tmp_path / "run")]
+    done = CliRunner().invoke(main, words, input=plan.read_text())
+    assert done.exit_code == 0, done.output
+    refused = CliRunner().invoke(main, words, input="k: ten")
+    assert "standard input, line 1: k: 'ten' is not" in " ".join(refused.output.split())
