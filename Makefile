@@ -48,6 +48,7 @@ bench: .venv/.dev ## measure, as ratios within one run
 	PYTHONPATH=tests $(BIN)/python -m bench.bench_gateway
 	PYTHONPATH=tests $(BIN)/python -m bench.bench_pgvector
 	PYTHONPATH=tests $(BIN)/python -m bench.bench_statistics
+	PYTHONPATH=tests $(BIN)/python -m bench.bench_report
 	PYTHONPATH=tests $(BIN)/python -m bench.bench_run
 
 wheels: .venv/.dev ## build every distribution into dist/

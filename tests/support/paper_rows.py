@@ -82,6 +82,7 @@ def _row(
     own = [texts[(start + step) % len(texts)] for step in range(DIALOGUE_TEXTS)]
     # A memory that keeps the turns has the same text in every such system; a fact is a system's own words.
     facts = own if system.startswith("rag") else [text[FACT * place : FACT * (place + 1)] or text for text in own]
+    reference = texts[number % len(texts)][90:150] or "Kazan"
     return a_row(
         system=system,
         language=language,
@@ -92,14 +93,14 @@ def _row(
             expression=taxonomy.EXPRESSIONS[number % 3],
         ),
         question=f"{texts[number % len(texts)][:90]}?",
-        references=(texts[number % len(texts)][90:150] or "Kazan",),
+        references=(reference,),
         sessions=35,
         evidence_sessions=(session,),
         evidence_turns=(f"{session}-t2",),
         evidence=(_evidence(session, own[number % DIALOGUE_TEXTS] + own[number // 2 % DIALOGUE_TEXTS]),),
         abstention=kind == "Abstention",
         memories=() if baseline else tuple(_memories(random, facts, session, number)),
-        answer=random.choice(texts)[:160],
+        answer=reference if right else random.choice(own)[:100],
         verdict=label,
         correct=right,
         verdicts={"second": FurtherVerdict(label=second, input_tokens=300, output_tokens=5)},

@@ -8,11 +8,11 @@ import orjson
 
 from memdock_evaluator.results.rows import RetrievedMemory, Row
 
-CHARACTERS = (700, 450, 300, 200, 140, 100)
+CHARACTERS = (700, 450, 300, 200, 140, 100, 80, 60)
 """How much of a memory or a piece of evidence the page may hold; `outcomes.jsonl` has all of it. Ten pairs of RUMBA are
 17,000 characters."""
 
-ROOM = 18_000_000
+ROOM = 14_000_000
 """Bytes of UTF-8 that the beginnings of all of them together may take: the page packs them to about a third of it."""
 
 HITS = ("", "session", "turn")
@@ -87,7 +87,10 @@ class Details:
                 self._verdict(self.judges.get(row.language, ""), row.verdict, row.judge_note),
                 *(self._verdict(name, each.label, each.note) for name, each in sorted(row.verdicts.items())),
             ],
-            "scores": [row.f1, row.recall_sessions, row.recall_turns, row.mrr_sessions, row.ndcg_sessions],
+            "scores": [
+                None if each is None else round(each, 3)
+                for each in (row.f1, row.recall_sessions, row.recall_turns, row.mrr_sessions, row.ndcg_sessions)
+            ],
             "tokens": row.context_tokens,
             "memories": [self._memory(memory, row) for memory in row.memories],
         }

@@ -1,6 +1,7 @@
 """From a run's folder to its `summary.json`, `statistics.json`, tables and `report.html`, in Russian too."""
 
 from collections.abc import Sequence
+from dataclasses import replace
 from pathlib import Path
 
 from memdock_evaluator.results.folder import Folder
@@ -42,14 +43,18 @@ def write_report(run_dir: Path | str, *, compared: Compared = _NOTHING, suites: 
     except ValueError as error:
         raise RunFilesError(f"{folder.address}: {error}") from error
     summary = summary_of(run)
-    explorer = packed_rows(summary, run.rows, run.manifest)
+    manifest = run.manifest
+    explorer = packed_rows(summary, run.rows, manifest)
+    # Their words are packed now, and are most of what a large run takes in memory.
+    rows = [replace(row, memories=(), evidence=()) for row in run.rows]
+    del run
     pages = {
-        file: render(summary, run.rows, run.manifest, comparisons, beside, explorer, language=language, pages=PAGES)
+        file: render(summary, rows, manifest, comparisons, beside, explorer, language=language, pages=PAGES)
         for language, file in PAGES.items()
     }
     folder.write(SUMMARY, to_json(summary))
     folder.write(STATISTICS, comparisons.to_json())
-    write_tables(folder, summary, comparisons, run.manifest, beside)
+    write_tables(folder, summary, comparisons, manifest, beside)
     for file, page in pages.items():
         folder.write(file, page.encode())
     return summary

@@ -84,7 +84,7 @@ class Evidence:
 
     place: str
     time: str | None
-    text: str
+    text: Text
     cut: int = 0
 
 
@@ -93,7 +93,7 @@ class FurtherVerdict:
     """What a judge beside the primary one says; no `label`: its reply could not be read, `note` says why."""
 
     label: int | None
-    note: str = ""
+    note: Text = ""
     input_tokens: int = 0
     output_tokens: int = 0
 
@@ -148,11 +148,11 @@ class Row:
     storage_listed: bool = False
     memories: tuple[RetrievedMemory, ...] = ()
     memories_given: int = 0
-    answer: str | None = None
+    answer: Text | None = None
     abstained: bool = False
     verdict: int | None = None
     correct: bool | None = None
-    judge_note: str = ""
+    judge_note: Text = ""
     verdicts: Mapping[str, FurtherVerdict] = field(default_factory=dict)
     f1: float | None = None
     recall_sessions: float | None = None
