@@ -1,4 +1,4 @@
-"""The page of a run as large as the paper's, 13 systems x 1,543 questions x 2 languages, with texts as real ones pack."""
+"""The page of a run as large as the paper's: 13 systems, 1,543 questions, 2 languages, texts that pack as real ones."""
 
 import gzip
 
