@@ -11,7 +11,7 @@ from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
 
-FIRST_AT_ONCE = 8
+FIRST_AT_ONCE = 16
 """Where the slow start begins."""
 
 LONGEST_WAIT_S = 120.0

@@ -20,13 +20,13 @@ async def round_of(limiter: Limiter) -> list[Slot]:
 
 async def test_it_doubles_until_the_first_overload_and_then_grows_by_one_a_round() -> None:
     limiter = Limiter(64)
-    assert limiter.limit == 8
+    assert limiter.limit == 16
     await round_of(limiter)
-    assert int(limiter.limit) == 9, "the limit grows while it is what keeps calls waiting"
+    assert int(limiter.limit) == 17, "the limit grows while it is what keeps calls waiting"
     slots = await round_of(limiter)
     limiter.overloaded(slots[-1])
     fallen = limiter.limit
-    assert fallen == 5
+    assert fallen == 9
     for rounds in range(1, 4):
         for _ in range(int(limiter.limit)):
             async with AsyncExitStack() as stack:
@@ -50,13 +50,13 @@ async def test_overloads_of_one_round_count_once_and_the_limit_never_falls_below
 
 
 async def test_it_never_grows_past_the_most_nor_while_few_are_under_way() -> None:
-    limiter = Limiter(10)
+    limiter = Limiter(20)
     async with limiter.slot():
         limiter.went_well()
-    assert limiter.limit == 8
+    assert limiter.limit == 16
     for _ in range(20):
         await round_of(limiter)
-    assert limiter.limit == 10
+    assert limiter.limit == 20
 
 
 async def test_calls_begin_in_their_order_and_one_that_is_cancelled_gives_its_place_away() -> None:
