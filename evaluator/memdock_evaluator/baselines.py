@@ -49,9 +49,10 @@ def _evidence(dialogue: Dialogue, question: Question, said: Said) -> Sequence[Re
     if not wanted:
         sessions = [session for session in dialogue.sessions if session.session_id in question.evidence_sessions]
         return _ranked((session, [turn for turn in session.turns if said(turn)]) for session in sessions)
+    sessions = [each for each in dialogue.sessions if not wanted.isdisjoint([turn.turn_id for turn in each.turns])]
     return _ranked(
         (session, [turn for turn in pair if said(turn)])
-        for session in dialogue.sessions
+        for session in sessions  # to pair the turns of all would take a fifth of a fast run
         for pair in pairs(session)
         if wanted & {turn.turn_id for turn in pair}
     )
