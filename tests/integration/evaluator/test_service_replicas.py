@@ -70,6 +70,7 @@ def outcomes(server: EvaluationServer, run_id: str) -> bytes:
 
 
 @pytest.mark.slow
+@pytest.mark.timeout(300)
 def test_a_run_whose_replica_is_killed_goes_on_in_another_to_the_same_bytes(site: Site, models: Models) -> None:
     with site.replicas("one", "two") as servers:
         undisturbed = servers[0].start_run(PLAN)
@@ -98,6 +99,7 @@ def test_a_run_whose_replica_is_killed_goes_on_in_another_to_the_same_bytes(site
 
 
 @pytest.mark.slow
+@pytest.mark.timeout(300)
 def test_a_replica_that_stood_still_leaves_the_run_to_who_took_over(site: Site, models: Models) -> None:
     with site.replicas("one", "two") as servers:
         models.calls = 20
@@ -121,6 +123,7 @@ def test_a_replica_that_stood_still_leaves_the_run_to_who_took_over(site: Site, 
 
 
 @pytest.mark.slow
+@pytest.mark.timeout(300)
 def test_runs_wait_for_a_place_and_each_is_carried_out_once(site: Site, models: Models) -> None:
     with site.replicas("one", "two") as servers:
         run_ids = [servers[number % 2].start_run(PLAN, f"r{number}") for number in range(6)]
