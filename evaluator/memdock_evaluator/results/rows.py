@@ -7,6 +7,7 @@ same bytes. Numbers are rounded to six digits when a row is made.
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from enum import StrEnum
+from functools import lru_cache
 from sys import intern
 from typing import Annotated, TypeAlias, TypeVar
 
@@ -62,6 +63,15 @@ class MemorySource:
     turn_id: str
 
 
+@lru_cache(maxsize=1 << 16)
+def _once(sources: tuple[MemorySource, ...]) -> tuple[MemorySource, ...]:
+    return sources
+
+
+Sources: TypeAlias = Annotated[tuple[MemorySource, ...], AfterValidator(_once)]
+"""The sources of a memory, which many rows name, kept once in the same way."""
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RetrievedMemory:
     """A memory as retrieved. `rank` counts from 1; `time` is ISO 8601 with an offset, `None` where unknown."""
@@ -71,7 +81,7 @@ class RetrievedMemory:
     text: Text
     score: float | None
     time: str | None
-    sources: tuple[MemorySource, ...] = ()
+    sources: Sources = ()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
