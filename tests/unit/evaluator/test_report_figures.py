@@ -86,13 +86,12 @@ def test_the_page_draws_the_scatter_with_a_text_of_its_figures(page: Document) -
 
 def test_the_heat_maps_stand_by_family_and_mark_few_questions(page: Document) -> None:
     text = page.text
-    places = [
-        text.index(title) for title in ("Methods by semantic type", "memory systems English", "full context English")
-    ]
+    families = (*(f"memory systems, k = {k}" for k in (3, 10, 20)), "full context", "other baselines")
+    places = [text.index(title) for title in ("Methods by semantic type", *(f"{name} English" for name in families))]
     assert places == sorted(places)
     # 102 questions over 17 types are 6 of each: every cell of a type is marked, none of all questions.
     maps = [table for table in page.of("table") if table.get("class") == "heatmap"]
-    assert len(maps) == 6
+    assert len(maps) == 2 * len(families)
     assert sum(mark.get("title") == "6 questions only" for mark in page.of("abbr")) == 13 * 2 * 17
 
 
