@@ -9,14 +9,16 @@ from memdock.conformance.cases import (
     errors,
     forget,
     gateway,
+    gateway_keys,
     isolation,
+    operation,
     order_and_time,
     reset,
     retrieve,
     retry,
 )
 
-_FILES = (barrier, retry, order_and_time, retrieve, forget, reset, isolation, errors, gateway)
+_FILES = (barrier, retry, order_and_time, retrieve, forget, reset, isolation, errors, operation, gateway_keys, gateway)
 _ORDER = [file.__name__ for file in _FILES]
 CASES: tuple[Case, ...] = tuple(sorted(REGISTERED, key=lambda case: _ORDER.index(case.check.__module__)))
 """All of them, in the order of the list in the README."""
