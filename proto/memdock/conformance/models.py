@@ -26,13 +26,28 @@ _QUIET.propagate = False
 
 SECRET = "sk-conformance-secret-7f3a"  # noqa: S105 - not one: it stands in errors of the model and must go no further
 
-Responder = Callable[[Mapping[str, Any], bool], str]
-"""From a chat request's body to the content of its answer; true: nothing in it is worth remembering."""
+Responder = Callable[[Mapping[str, Any], Sequence[str]], str]
+"""From a chat request's body to the content of its answer; what holds one of the words is not worth remembering."""
 
 
-def echo(body: Mapping[str, Any], nothing: bool) -> str:
+def echo(body: Mapping[str, Any], worthless: Sequence[str]) -> str:
     """The default responder: the last message back, or no word."""
-    return "" if nothing else _text_of(body["messages"][-1].get("content", ""))
+    said = text_of(body["messages"][-1])
+    return "" if holds_any(said, worthless) else said
+
+
+def holds_any(text: str, words: Sequence[str]) -> bool:
+    """Whether one of the words stands in the text."""
+    lower = text.lower()
+    return any(word.lower() in lower for word in words)
+
+
+def text_of(message: Mapping[str, Any]) -> str:
+    """The text of a chat's message, whose content may be a list of parts."""
+    content = message.get("content") or ""
+    if isinstance(content, str):
+        return content
+    return " ".join(str(part.get("text", "")) for part in content)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -100,7 +115,7 @@ class Models:
         self._rules[word].fault = fault
 
     def nothing(self, word: str) -> None:
-        """Chat requests with the word find nothing worth remembering."""
+        """What holds the word is not worth remembering."""
         self._rules[word].nothing = True
 
     def count(self, word: str) -> int:
@@ -140,7 +155,7 @@ class Models:
         try:
             body = orjson.loads(raw)
             embeds = request.path.endswith("/embeddings")
-            answer = _embeddings(body) if embeds else self._chat(body, any(rule.nothing for rule in rules))
+            answer = _embeddings(body) if embeds else self._chat(body)
         except (orjson.JSONDecodeError, KeyError, TypeError, IndexError):
             return _refusal(400, "the request is not of the OpenAI wire")
         if fault is not None:
@@ -155,9 +170,9 @@ class Models:
             rule.seen.append(seen)
         return web.Response(body=orjson.dumps(answer), content_type="application/json")
 
-    def _chat(self, body: Mapping[str, Any], nothing: bool) -> dict[str, Any]:
-        content = self._responder(body, nothing)
-        tokens = sum(_tokens(_text_of(message.get("content", ""))) for message in body["messages"])
+    def _chat(self, body: Mapping[str, Any]) -> dict[str, Any]:
+        content = self._responder(body, [word for word, rule in self._rules.items() if rule.nothing])
+        tokens = sum(_tokens(text_of(message)) for message in body["messages"])
         told = _tokens(content)
         return {
             "id": "chatcmpl-conformance",
@@ -214,13 +229,6 @@ def _places(word: str) -> tuple[tuple[int, float], ...]:
 
 def _tokens(text: str) -> int:
     return max(1, len(text.split()))
-
-
-def _text_of(content: Any) -> str:
-    """The text of a message, whose content may be a list of parts."""
-    if isinstance(content, str):
-        return content
-    return " ".join(str(part.get("text", "")) for part in content or ())
 
 
 def _broken(fault: Fault, body: bytes) -> web.Response:

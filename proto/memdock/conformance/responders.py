@@ -1,9 +1,11 @@
 """Responders for a vendor's own prompts, as data: which prompts they know, and what the model says to them.
 
 [[responder]]
-prompt = 'Extract facts from:\\s*(?P<said>.+)'    # a regular expression, looked for in all messages together
-answer = '{"facts": ["{said}"]}'                   # groups by their names in braces, escaped as JSON strings are
-nothing = '{"facts": []}'                          # what is said where nothing is worth remembering
+prompt = 'New messages:\\n(?P<messages>.*)'       # a regular expression, looked for in all messages together
+each = '^\\w+: (?P<said>.+)$'                     # looked for again and again in what `prompt` has found
+item = '{"id": "{index}", "text": "{said}"}'       # one for each; groups are escaped as JSON strings are
+answer = '{"facts": [{items}]}'                    # the items, with commas between them; or groups of `prompt`
+nothing = '{"facts": []}'                          # where nothing is worth remembering
 plain = false                                      # true: groups go in as they are
 """
 
@@ -15,23 +17,33 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from memdock.conformance.models import Responder, echo
+from memdock.conformance.models import Responder, echo, holds_any, text_of
 
-_FIELDS = {"prompt": str, "answer": str, "nothing": str, "plain": bool}
+_FIELDS = {"prompt": str, "each": str, "item": str, "answer": str, "nothing": str, "plain": bool}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Rule:
-    """One responder of the file."""
+    """One responder of the file. `each` is `None` where the prompt is one matter as a whole."""
 
     prompt: re.Pattern[str]
     answer: str
+    each: re.Pattern[str] | None = None
+    item: str = ""
     nothing: str = ""
     plain: bool = False
 
-    def said(self, found: re.Match[str]) -> str:
-        """The answer with the groups in it."""
-        text = self.answer
+    def said(self, found: re.Match[str], worthless: Sequence[str]) -> str:
+        """The answer to a prompt that fits; what holds one of the `worthless` words is left out."""
+        if self.each is None:
+            return self.nothing if holds_any(found.string, worthless) else self._filled(self.answer, found)
+        matters = [one for one in self.each.finditer(found[0]) if not holds_any(one[0], worthless)]
+        if not matters:
+            return self.nothing
+        items = [self._filled(self.item, one).replace("{index}", str(index)) for index, one in enumerate(matters)]
+        return self._filled(self.answer, found).replace("{items}", ", ".join(items))
+
+    def _filled(self, text: str, found: re.Match[str]) -> str:
         for name, value in found.groupdict(default="").items():
             text = text.replace(f"{{{name}}}", value if self.plain else json.dumps(value, ensure_ascii=False)[1:-1])
         return text
@@ -40,12 +52,12 @@ class Rule:
 def responder_of(rules: Sequence[Rule]) -> Responder:
     """The first rule that knows the prompt answers; a prompt that none knows is said back."""
 
-    def respond(body: Mapping[str, Any], nothing: bool) -> str:
-        prompt = "\n".join(_said(message) for message in body["messages"])
+    def respond(body: Mapping[str, Any], worthless: Sequence[str]) -> str:
+        prompt = "\n".join(text_of(message) for message in body["messages"])
         for rule in rules:
             if found := rule.prompt.search(prompt):
-                return rule.nothing if nothing else rule.said(found)
-        return echo(body, nothing)
+                return rule.said(found, worthless)
+        return echo(body, worthless)
 
     return respond
 
@@ -59,30 +71,27 @@ def read_responders(path: Path) -> Responder:
     entries = document.pop("responder", None)
     if not isinstance(entries, list) or not entries or document:
         raise ValueError(f"{path}: must hold tables [[responder]] and nothing else")
-    return responder_of([_rule(path, number, entry) for number, entry in enumerate(entries, 1)])
+    return responder_of([_rule(f"{path}: responder {number}", entry) for number, entry in enumerate(entries, 1)])
 
 
-def _rule(path: Path, number: int, entry: Mapping[str, Any]) -> Rule:
-    where = f"{path}: responder {number}"
+def _rule(where: str, entry: Mapping[str, Any]) -> Rule:
     for name, value in entry.items():
         if name not in _FIELDS:
             raise ValueError(f"{where}: {name} is not known; known are {', '.join(_FIELDS)}")
         if not isinstance(value, _FIELDS[name]):
             raise ValueError(f"{where}: {name} must be {_FIELDS[name].__name__}")
-    for name in ("prompt", "answer"):
+    for name in ("prompt", "answer", *(("item",) if "each" in entry else ())):
         if name not in entry:
             raise ValueError(f"{where}: {name} is missing")
-    try:
-        prompt = re.compile(entry["prompt"], re.DOTALL)
-    except re.error as problem:
-        raise ValueError(f"{where}: prompt is no regular expression: {problem}") from None
     return Rule(
-        prompt=prompt, answer=entry["answer"], nothing=entry.get("nothing", ""), plain=entry.get("plain", False)
+        prompt=_pattern(where, "prompt", entry["prompt"], re.DOTALL),
+        each=_pattern(where, "each", entry["each"], re.MULTILINE) if "each" in entry else None,
+        **{name: entry[name] for name in ("item", "answer", "nothing", "plain") if name in entry},
     )
 
 
-def _said(message: Mapping[str, Any]) -> str:
-    content = message.get("content", "")
-    if isinstance(content, str):
-        return content
-    return " ".join(str(part.get("text", "")) for part in content or ())
+def _pattern(where: str, name: str, text: str, flags: re.RegexFlag) -> re.Pattern[str]:
+    try:
+        return re.compile(text, flags)
+    except re.error as problem:
+        raise ValueError(f"{where}: {name} is no regular expression: {problem}") from None

@@ -1,5 +1,6 @@
 """The cases as data, and the README that tells them."""
 
+import json
 import tomllib
 from pathlib import Path
 
@@ -51,9 +52,13 @@ def test_the_readme_tells_every_check_and_its_examples_can_be_read(tmp_path: Pat
     (tmp_path / "known.toml").write_text(known)
     respond = read_responders(tmp_path / "responders.toml")
     prompt = {"messages": [{"role": "user", "content": 'Extract the facts from this message: I say "hi"'}]}
-    assert respond(prompt, False) == '{"facts": ["I say \\"hi\\""]}'
-    assert respond(prompt, True) == '{"facts": []}'
-    assert respond({"messages": [{"role": "user", "content": [{"text": "else"}]}]}, False) == "else"
+    assert respond(prompt, []) == '{"facts": ["I say \\"hi\\""]}'
+    assert respond(prompt, ["HI"]) == '{"facts": []}'
+    assert respond({"messages": [{"role": "user", "content": [{"text": "else"}]}]}, []) == "else"
+    many = {"messages": [{"role": "user", "content": "## New Messages\nuser: one\nuser: two\n\n## Done"}]}
+    assert json.loads(respond(many, [])) == {"memory": [{"id": "0", "text": "one"}, {"id": "1", "text": "two"}]}
+    assert json.loads(respond(many, ["one"])) == {"memory": [{"id": "0", "text": "two"}]}
+    assert json.loads(respond(many, ["one", "two"])) == {"memory": []}
     (entry,) = read_known_failures(tmp_path / "known.toml", CASES)
     assert (entry.id, entry.face) == ("E4", "http")
 
@@ -91,7 +96,9 @@ def test_a_bad_file_of_known_failures_is_told(text: str, sentence: str, tmp_path
     ("text", "sentence"),
     [
         ("[[responder]]\nprompt = 'x'", "responder 1: answer is missing"),
-        ("[[responder]]\nprompt = '('\nanswer = ''", "no regular expression"),
+        ("[[responder]]\nprompt = '('\nanswer = ''", "prompt is no regular expression"),
+        ("[[responder]]\nprompt = 'x'\neach = '('\nitem = ''\nanswer = ''", "each is no regular expression"),
+        ("[[responder]]\nprompt = 'x'\neach = 'y'\nanswer = ''", "item is missing"),
         ("[[responder]]\nprompt = 'x'\nanswer = ''\nplain = 'yes'", "plain must be bool"),
         ("[[responder]]\nprompt = 'x'\nanswer = ''\nanswr = ''", "answr is not known"),
         ("", "must hold tables"),
