@@ -75,7 +75,6 @@ class _Rule:
     fault: Fault | None = None
     nothing: bool = False
     asked: int = 0
-    seen: list[Seen] = field(default_factory=list)
     prompts: list[str] = field(default_factory=list)
     arrived: asyncio.Event = field(default_factory=asyncio.Event)
 
@@ -87,6 +86,8 @@ class Models:
         self._responder = responder
         self._delay_s = delay_s
         self._rules: dict[str, _Rule] = {}
+        self.answered: list[Seen] = []
+        """Every request that was answered, with whatever words."""
         self.url = ""
 
     def expect(self, word: str) -> None:
@@ -121,10 +122,6 @@ class Models:
     def count(self, word: str) -> int:
         """How many requests with the word have come."""
         return self._rules[word].asked
-
-    def seen(self, word: str) -> list[Seen]:
-        """Those that were answered."""
-        return list(self._rules[word].seen)
 
     def prompts(self, word: str) -> list[str]:
         """The requests with the word, as they came."""
@@ -166,8 +163,7 @@ class Models:
             input_tokens=usage["prompt_tokens"],
             output_tokens=usage.get("completion_tokens", 0),
         )
-        for rule in rules:
-            rule.seen.append(seen)
+        self.answered.append(seen)
         return web.Response(body=orjson.dumps(answer), content_type="application/json")
 
     def _chat(self, body: Mapping[str, Any]) -> dict[str, Any]:

@@ -1,7 +1,7 @@
 """Responders for a vendor's own prompts, as data: which prompts they know, and what the model says to them.
 
 [[responder]]
-prompt = 'New messages:\\n(?P<messages>.*)'       # a regular expression, looked for in all messages together
+prompt = 'New messages:\\n(?P<messages>.*)'       # a regular expression: see the README
 each = '^\\w+: (?P<said>.+)$'                     # looked for again and again in what `prompt` has found
 item = '{"id": "{index}", "text": "{said}"}'       # one for each; groups are escaped as JSON strings are
 answer = '{"facts": [{items}]}'                    # the items, with commas between them; or groups of `prompt`
@@ -50,13 +50,14 @@ class Rule:
 
 
 def responder_of(rules: Sequence[Rule]) -> Responder:
-    """The first rule that knows the prompt answers; a prompt that none knows is said back."""
+    """The first rule that knows the last message, or else all of them, answers; else the last message is said back."""
 
     def respond(body: Mapping[str, Any], worthless: Sequence[str]) -> str:
-        prompt = "\n".join(text_of(message) for message in body["messages"])
-        for rule in rules:
-            if found := rule.prompt.search(prompt):
-                return rule.said(found, worthless)
+        messages = [text_of(message) for message in body["messages"]]
+        for prompt in (messages[-1], "\n".join(messages)):
+            for rule in rules:
+                if found := rule.prompt.search(prompt):
+                    return rule.said(found, worthless)
         return echo(body, worthless)
 
     return respond

@@ -41,7 +41,7 @@ async def test_both_calls_answer_and_are_counted_by_word() -> None:
         status, body = await post(models, "embeddings", {"model": "m", "input": ["in kazan", "omsk"]})
         assert status == 200
         assert [models.count(word) for word in ("Kazan", "Omsk")] == [2, 1]
-        assert [(one.kind, one.input_tokens, one.output_tokens) for one in models.seen("Kazan")] == [
+        assert [(one.kind, one.input_tokens, one.output_tokens) for one in models.answered] == [
             ("chat", 4, 2),
             ("embeddings", 3, 0),
         ]

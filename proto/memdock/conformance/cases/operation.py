@@ -2,6 +2,7 @@
 
 import asyncio
 import time
+from collections.abc import Sequence
 from typing import Any
 
 import aiohttp
@@ -9,6 +10,7 @@ import aiohttp
 from memdock.conformance.case import CheckFailedError, Need, UnprovenError, case, expect
 from memdock.conformance.cases.errors import request_bytes
 from memdock.conformance.faces import url_path
+from memdock.conformance.models import Seen
 from memdock.conformance.probe import Probe, question, word_of
 from memdock.errors import MemdockError
 from memdock.service import METHODS, Call
@@ -113,24 +115,25 @@ async def _fails(probe: Probe, space_id: str, word: str) -> None:
     expect(held, "without its store Retrieve answers as if nothing were there")
 
 
-@case("P7", "cost is counted", Feature.USAGE, needs=(Need.MODELS,))
+@case("P7", "cost is counted", Feature.USAGE, needs=(Need.MODELS,), alone=True)
 async def usage(probe: Probe) -> None:
     """Usage is what the model server counted, in calls and tokens, or is marked as estimated: of writing in Flush's
     `space_usage`, of reading in Retrieve's answer; and `space_usage` holds both."""
-    space, word, asked = probe.space(), probe.word(), probe.word()
-    await space.add(probe.turn("t1", word))
+    space, start = probe.space(), len(probe.models.answered)
+    await space.add(probe.turn("t1"))
     flushed = await probe.plain.flush(space.space_id, timeout_s=60)
-    if not probe.models.seen(word):
+    written = probe.models.answered[start:]
+    if not written:
         raise UnprovenError("the system asks no model about a turn")
-    _same_cost(probe, [word], flushed.space_usage, "of writing a turn")
-    answer = await probe.plain.retrieve(space.space_id, question(asked))
-    _same_cost(probe, [asked], answer.usage, "of a Retrieve")
+    _same_cost(written, flushed.space_usage, "of writing a turn")
+    answer = await probe.plain.retrieve(space.space_id, question(probe.word()))
+    read = probe.models.answered[start + len(written) :]
+    _same_cost(read, answer.usage, "of a Retrieve")
     flushed = await probe.plain.flush(space.space_id, timeout_s=60)
-    _same_cost(probe, [word, asked], flushed.space_usage, "of the space")
+    _same_cost([*written, *read], flushed.space_usage, "of the space")
 
 
-def _same_cost(probe: Probe, words: list[str], told: tuple[ModelUsage, ...], what: str) -> None:
-    seen = [one for word in words for one in probe.models.seen(word)]
+def _same_cost(seen: Sequence[Seen], told: Sequence[ModelUsage], what: str) -> None:
     calls = sum(one.calls for one in told)
     expect(calls == len(seen), f"the usage {what} tells {calls} calls of models, and {len(seen)} came")
     for kind in ("input_tokens", "output_tokens"):
