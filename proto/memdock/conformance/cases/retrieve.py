@@ -184,7 +184,7 @@ async def any_text(probe: Probe) -> None:
     for name, text in texts.items():
         found = await space.found(words[name])
         expect(found, f"a text of the kind {name} is not found")
-        if repeats:
+        if repeats and name != "breaks":  # whoever reads line by line may keep lines apart
             expect(any(text in memory.text for memory in found), f"a text of the kind {name} comes back changed")
     await _largest(probe, limits.max_turn_bytes)
     bad = probe.turn("nul", text="before\0after")
