@@ -36,9 +36,10 @@ async def target_of(
     *,
     make_ledger: MakeLedger = SqliteLedger,
     wrap: Wrap = _as_it_is,
+    model_delay_s: float = 0.0,
 ) -> AsyncIterator[Target]:
     """A described target over both faces, with the scripted model server behind it."""
-    async with serving(Models()) as models:
+    async with serving(Models(delay_s=model_delay_s)) as models:
         system = make_system(models.url)
         engine = Ledgered(system, make_ledger(folder / "ledger.db"))
         await engine.start()

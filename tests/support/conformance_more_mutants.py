@@ -287,6 +287,7 @@ MORE_FAULTS: dict[str, tuple[dict[str, Any], Sequence[str]]] = {
     "is pending for ever": ({"wrap": after(pb.RetrieveRequest, _set(pending=1))}, ["T9", "R1"]),
     "takes turns one by one": ({"wrap": changed(pb.AddTurnsRequest, _turn_by_turn)}, ["T7", "I3"]),
     "lets Flushes take places": ({"wrap": FlushesTakePlaces}, ["T10.models"]),
+    "lets Flushes take places, and is slow": ({"wrap": FlushesTakePlaces, "model_delay_s": 0.4}, ["T10"]),
     "asks about duplicates": ({"wrap": changed(pb.AddTurnsRequest, _asks_about_duplicates)}, ["I1.models"]),
     "gives up on failed turns": ({"wrap": changed(pb.AddTurnsRequest, _gives_up_on_failed)}, ["I4"]),
     "knows no request ids": ({"wrap": before(pb.ForgetRequest, _clear("request_id"))}, ["I7"]),

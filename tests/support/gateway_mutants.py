@@ -1,12 +1,14 @@
 """The gateway with one fault: `python -m support.gateway_mutants FAULT ...`, then as `memdock-gateway`."""
 
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
+from dataclasses import replace
 from typing import Any
 
 import structlog
 
-from memdock import callers
+from memdock import callers, face, face_grpc, face_http
+from memdock.service import Call
 from memdock_gateway import cli, lanes, router, space_key, upstream
 
 
@@ -23,6 +25,17 @@ def starts_without_keys() -> None:
 def shows_the_callers_names() -> None:
     """Names spaces at the systems as callers do."""
     space_key.SpaceNames.name = lambda self, tenant, space_id: space_id  # type: ignore[method-assign]
+
+
+def believes_headers() -> None:
+    """Takes what a header says of the user for the name of the call, which goes on to the system."""
+
+    def read(headers: Mapping[str, str], left_s: float | None) -> Call:
+        call = face.read_call(headers, left_s)
+        return replace(call, request_id=headers.get("x-user-name", call.request_id))
+
+    face_grpc.read_call = read  # type: ignore[attr-defined]
+    face_http.read_call = read  # type: ignore[attr-defined]
 
 
 def tries_everything_again() -> None:
@@ -70,6 +83,7 @@ FAULTS: dict[str, tuple[Callable[[], None], str]] = {
         (admits_everybody, "G1"),
         (shows_the_callers_names, "G1"),
         (starts_without_keys, "G2"),
+        (believes_headers, "G3"),
         (tries_everything_again, "G4"),
         (has_no_lanes, "G5"),
         (logs_what_is_asked, "G6"),

@@ -3,6 +3,7 @@
 A face is a `Service`, and sends raw bytes besides, for what no client would send.
 """
 
+import io
 import json
 import time
 from collections.abc import Callable, Mapping
@@ -25,6 +26,8 @@ from memdock.transport import Endpoint
 from memdock.wire import MAX_ANSWER_BYTES, answer_from_bytes, answer_from_json, to_json
 
 _HEALTH = "/grpc.health.v1.Health/Check"
+_AT_ONCE_BYTES = 2**20
+"""What aiohttp writes in one go without a warning."""
 _SERVING = b"\x08\x01"
 _BARE_CODES = (1, 4, 8, 14)
 """gRPC's own words of a cancelled call, a deadline, its own limit and a closed connection: no server writes details."""
@@ -206,7 +209,7 @@ class HttpFace:
             async with self._session.request(
                 verb,
                 url.with_query(query) if query else url,
-                data=body,
+                data=io.BytesIO(body) if body and len(body) > _AT_ONCE_BYTES else body,
                 headers=sent,
                 timeout=aiohttp.ClientTimeout(total=wait_s or left_s),
                 allow_redirects=False,

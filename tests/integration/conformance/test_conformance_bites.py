@@ -1,6 +1,7 @@
 """The suite bites: each fault of a small system is told by the cases that are about it, and the sound one passes."""
 
 from collections.abc import Sequence
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -13,6 +14,7 @@ from memdock.v1 import memory_pb2 as pb
 from support import conformance_mutants as mutants
 from support.conformance import failed, target_of, verdicts
 from support.conformance_more_mutants import MORE_FAULTS
+from support.conformance_switches import SWITCHED, WithSwitches, commands
 from support.gateway_mutants import FAULTS as GATEWAY_FAULTS
 from support.mutants import LedgerWithoutTombstones
 
@@ -43,6 +45,7 @@ async def test_a_fault_is_told_by_the_cases_that_are_about_it(fault: str, tmp_pa
 UNCHECKED = {
     "takes impossible times": ("memdock.check._check_time", lambda *_: None, "E5"),
     "takes no selector for one": ("memdock.check._check_forget", lambda *_: None, "F4"),
+    "knows no deadlines": ("memdock.face_http.deadline_of", lambda _: None, "P5"),
     "passes over unknown fields": ("memdock.face_grpc.from_bytes", lambda kind, body: kind.FromString(body), "P3"),
 }
 
@@ -69,13 +72,32 @@ async def test_more_faults_are_told(fault: str, tmp_path: Path) -> None:
     assert set(failed(results)) == set(expected), {result.case.id: result.reason for result in results}
 
 
+@pytest.mark.slow
+@pytest.mark.parametrize("fault", SWITCHED)
+async def test_a_fault_under_faults_is_told(fault: str, tmp_path: Path) -> None:
+    make, expected = SWITCHED[fault]
+    for system, failing in ((WithSwitches, set()), (make, {expected})):
+        folder = tmp_path / system.__name__
+        folder.mkdir()
+        async with target_of(folder, partial(system, folder=folder)) as target:
+            target.commands = commands(folder)
+            results = await verdicts([case for case in choose() if case.id == expected], target)
+        assert set(failed(results)) == failing
+        assert conforms(results) != bool(failing)
+
+
+async def test_one_space_for_two_tenants_is_told(tmp_path: Path) -> None:
+    async with target_of(tmp_path) as target:
+        target.other = target.faces
+        assert set(failed(await verdicts(choose(["I5.tenant"]), target))) == {"I5.tenant"}
+
+
 def test_there_is_a_fault_for_every_case() -> None:
-    """But for those that need what a test in one process cannot give; of these the tests of processes have some."""
     told = {case_id for _, cases in (*FAULTS.values(), *MORE_FAULTS.values()) for case_id in cases}
     told |= {expected for _, _, expected in UNCHECKED.values()} | {case_id for _, case_id in GATEWAY_FAULTS.values()}
-    elsewhere = {"T8", "F1.restart", "P8"}  # test_conformance_command
-    without = {"T10", "I5.tenant", "F8.fault", "P5", "P6", "P6.store", "G3"}
-    assert {case.id for case in choose()} - told == elsewhere | without
+    told |= {expected for _, expected in SWITCHED.values()} | {"I5.tenant"}
+    told |= {"T8", "F1.restart", "P8"}  # a process that loses its memories: test_conformance_command
+    assert {case.id for case in choose()} == told
 
 
 @pytest.mark.slow
