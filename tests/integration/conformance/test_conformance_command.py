@@ -128,6 +128,13 @@ def test_the_cases_are_listed_and_a_misspelt_variable_is_refused() -> None:
     assert "MEMDOCK_KEI, which means nothing here" in " ".join(done.output.split())
 
 
+def test_without_its_extra_the_command_says_what_is_missing() -> None:
+    missing = "import sys; sys.modules['rich'] = None; from memdock.conformance.__main__ import main; main()"
+    done = subprocess.run([sys.executable, "-c", missing], capture_output=True, text=True, check=False, timeout=60)
+    assert (done.returncode, "Traceback" in done.stderr) == (3, False)
+    assert 'needs rich: pip install "memdock[conformance]"' in done.stderr
+
+
 def test_a_suite_that_is_stopped_stops_what_it_has_launched(tmp_path: Path) -> None:
     pid_file = tmp_path / "pid"
     launch = f"sh -c 'echo $$ > {pid_file}; exec {SERVER}'"
