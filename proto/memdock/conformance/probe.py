@@ -46,9 +46,10 @@ class Probe:
         self._spaces: list[Space] = []
         other = next((one for one in target.faces if one is not face), None)
         service = face if other is None else Mirrored(face, other)
-        self.client = AsyncClient(service, system=target.system, timeout_s=30.0)
+        call_s = max(30.0, settings.timeout_s / 3)
+        self.client = AsyncClient(service, system=target.system, timeout_s=call_s)
         """Its reads and refusals are compared with those of the other face."""
-        self.plain = AsyncClient(face, system=target.system, timeout_s=30.0)
+        self.plain = AsyncClient(face, system=target.system, timeout_s=call_s)
         """The face alone: for reads whose cost or moment matters."""
 
     @property
@@ -140,8 +141,9 @@ class Space:
 
     async def settle(self) -> Flushed:
         """Flush until it is done."""
-        flushed = await self.client.flush(self.space_id, timeout_s=self.probe.settings.timeout_s * 0.8)
-        expect(flushed.done, "Flush never says done: turns stay PENDING")
+        within_s = self.probe.settings.timeout_s * 0.8
+        flushed = await self.client.flush(self.space_id, timeout_s=within_s)
+        expect(flushed.done, f"turns stay PENDING: Flush does not say done within {within_s:g} s (longer by --timeout)")
         return flushed
 
     async def store(self, *turns: Turn) -> None:
