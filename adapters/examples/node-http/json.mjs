@@ -24,6 +24,8 @@ const selector = { memory_ids: list(string), turn_ids: list(string), session_ids
 const space = { system: string, space_id: string };
 const page = { ...space, page_size: uint32, page_token: string };
 
+const STRINGS = /"[^"\\]*(?:\\.[^"\\]*)*"/g;
+
 /** Fields of each request. */
 export const REQUESTS = {
   Describe: { system: string },
@@ -40,12 +42,16 @@ export const REQUESTS = {
 
 /** The request in a body, with the fields that stand in the path. */
 export function readBody(method, bytes, path) {
-  let value;
+  let [value, isWhole] = [undefined, false];
   try {
-    value = JSON.parse(new TextDecoder('utf-8', { fatal: true, ignoreBOM: true }).decode(bytes) || '{}');
+    const text = new TextDecoder('utf-8', { fatal: true, ignoreBOM: true }).decode(bytes) || '{}';
+    value = JSON.parse(text);
+    // JSON.parse keeps the last of equal keys. Each key brings one colon outside of strings.
+    isWhole = text.replace(STRINGS, '').split(':').length - 1 === countKeys(value);
   } catch {
     throw new MemdockError('MALFORMED_REQUEST', 'the body is not JSON in UTF-8'); // JSON.parse would repeat its text
   }
+  if (!isWhole) throw new MemdockError('MALFORMED_REQUEST', 'a key stands twice in one object of the body');
   return readRequest(method, value, path);
 }
 
@@ -66,6 +72,12 @@ export function write(answer) {
     if (typeof value?.seconds !== 'number' || typeof value.nanos !== 'number') return value;
     return key === 'max_wait' ? `${value.seconds}s` : writeTime(value);
   });
+}
+
+function countKeys(value) {
+  if (typeof value !== 'object' || value === null) return 0;
+  const own = Array.isArray(value) ? 0 : Object.keys(value).length;
+  return Object.values(value).reduce((sum, item) => sum + countKeys(item), own);
 }
 
 function readRequest(method, value, path) {

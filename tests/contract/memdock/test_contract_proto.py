@@ -6,10 +6,11 @@ import subprocess
 import sys
 from pathlib import Path
 
+import grpc
 import pytest
 from google.protobuf import descriptor_pb2
 
-from memdock.errors import REASONS
+from memdock.errors import REASONS, VerbError
 from memdock.service import GATEWAY_SERVICE, MEMORY_SERVICE, METHODS
 from memdock.v1 import memory_pb2 as pb
 
@@ -17,6 +18,7 @@ PROTO = Path(__file__).parents[3] / "proto"
 SOURCE = PROTO / "memdock/v1/memory.proto"
 IMAGE = PROTO / "contract/memdock.v1.binpb"
 BUF = Path(sys.executable).with_name("buf")
+CODES = {code.name: code.value[0] for code in grpc.StatusCode}
 
 
 def buf(*arguments: str | Path) -> subprocess.CompletedProcess[str]:
@@ -118,5 +120,12 @@ def test_every_enum_begins_with_unspecified() -> None:
 def test_reasons_that_the_contract_names_exist() -> None:
     named = set(re.findall(r"\b[A-Z]+(?:_[A-Z]+)+\b", SOURCE.read_text()))
     words = {value for enum in pb.DESCRIPTOR.enum_types_by_name.values() for value in enum.values_by_name}
-    codes = {"INVALID_ARGUMENT", "ALREADY_EXISTS", "NOT_FOUND", "NO_MEMORY"}
-    assert named - words - codes - set(REASONS) == set()
+    assert named - words - set(CODES) - set(REASONS) - {"NO_MEMORY"} == set()
+
+
+def test_the_table_of_errors_is_the_one_of_the_code() -> None:
+    rows = re.findall(r"^//   ([A-Z_]+) +([A-Z_]+) +(\d{3})  \S", SOURCE.read_text(), re.MULTILINE)
+    own = {"VERB_NOT_ALLOWED": VerbError.http_status}
+    assert [(reason, CODES[code], int(status)) for reason, code, status in rows] == [
+        (reason, kind.code, own.get(reason, kind.http_status)) for reason, kind in REASONS.items()
+    ]
