@@ -1,5 +1,6 @@
 // The rules about values, as memory.proto's comments tell them: each finding names its field by path.
-// A request comes with every field: '' or 0 or [] or {} where it was left out, null for a message, undefined for `optional`.
+// A request comes with every field: '' or 0 or [] or {} where it was left out, null for a message, undefined for
+// `optional`.
 
 import { Findings, LIMITS } from './protocol.mjs';
 
@@ -10,7 +11,10 @@ const MAX_SELECTED = 1000;
 const ROLES = ['user', 'assistant', 'system', 'tool'];
 
 const SYSTEM = [/^[a-z0-9][a-z0-9-]{0,62}$/, 'must be 1 to 63 of a-z 0-9 - and begin with a letter or a digit'];
-const ID = [/^[A-Za-z0-9][A-Za-z0-9._~-]{0,127}$/, 'must be 1 to 128 of A-Z a-z 0-9 . _ ~ - and begin with a letter or a digit'];
+const ID = [
+  /^[A-Za-z0-9][A-Za-z0-9._~-]{0,127}$/,
+  'must be 1 to 128 of A-Z a-z 0-9 . _ ~ - and begin with a letter or a digit',
+];
 const MEMORY_ID = [/./su, 'must not be empty'];
 const PRINTABLE = [/^[ -~]{1,128}$/, 'must be 1 to 128 printable ASCII characters'];
 
@@ -34,7 +38,11 @@ const CHECKS = {
     turns.forEach((turn, index) => {
       checkTurn(turn, `turns[${index}].`, findings);
       if (first.has(turn.turn_id)) {
-        findings.add('VALIDATION_FAILED', `turns[${index}].turn_id`, `is the turn_id of turns[${first.get(turn.turn_id)}] too`);
+        findings.add(
+          'VALIDATION_FAILED',
+          `turns[${index}].turn_id`,
+          `is the turn_id of turns[${first.get(turn.turn_id)}] too`,
+        );
       } else {
         first.set(turn.turn_id, index);
       }
@@ -91,7 +99,8 @@ export function compareTimes(one, other) {
 function checkTurn(turn, path, findings) {
   form(turn.turn_id, PRINTABLE, `${path}turn_id`, findings);
   form(turn.session_id, ID, `${path}session_id`, findings);
-  if (!ROLES.includes(turn.role)) findings.add('VALIDATION_FAILED', `${path}role`, `must be one of ${ROLES.join(', ')}`);
+  if (!ROLES.includes(turn.role))
+    findings.add('VALIDATION_FAILED', `${path}role`, `must be one of ${ROLES.join(', ')}`);
   text(turn.name, `${path}name`, 256, findings);
   if (!turn.text) findings.add('VALIDATION_FAILED', `${path}text`, 'is required');
   text(turn.text, `${path}text`, LIMITS.max_turn_bytes, findings);
@@ -118,7 +127,8 @@ function ids(list, kind, path, findings) {
 }
 
 function form(given, [pattern, description], path, findings) {
-  if (!pattern.test(given)) findings.add('VALIDATION_FAILED', path, given ? description : `is required; it ${description}`);
+  if (!pattern.test(given))
+    findings.add('VALIDATION_FAILED', path, given ? description : `is required; it ${description}`);
 }
 
 function text(given, path, maxBytes, findings) {

@@ -6,20 +6,30 @@ import { createHash, randomUUID } from 'node:crypto';
 import { setTimeout as sleep } from 'node:timers/promises';
 
 import { compareTimes } from './checks.mjs';
-import { FEATURES, LIMITS, MemdockError, refuse } from './protocol.mjs';
+import { FEATURES, LIMITS, MemdockError } from './protocol.mjs';
 import { rank } from './search.mjs';
-
-const PENDING = 'TURN_STATE_PENDING';
-const SEARCHABLE = 'TURN_STATE_SEARCHABLE';
-const NO_MEMORY = 'TURN_STATE_NO_MEMORY';
-const FAILED = 'TURN_STATE_FAILED';
-const FORGOTTEN = 'TURN_STATE_FORGOTTEN';
+import {
+  FAILED,
+  FORGOTTEN,
+  NO_MEMORY,
+  PENDING,
+  SEARCHABLE,
+  admit,
+  answered,
+  content,
+  forgotten,
+  fresh,
+  pageOf,
+  result,
+  select,
+  shown,
+} from './space.mjs';
 
 const SOFTWARE = { name: 'memdock-example', version: '1' };
 const RAW_TURNS = { component: 'COMPONENT_RAW_TURNS' }; // the one place where words of a turn remain
 const DEADLINE_SHARE = 0.95; // of the caller's time; the rest is for the answer's way back
 
-/** What is remembered of a turn: here the turn itself. Put your own system in its place; it may await, and may throw. */
+/** What is remembered of a turn: here the turn itself. Put your own system in its place; it may await, and throw. */
 export async function rememberTurn(turn) {
   return [{ text: turn.text, kind: 'turn' }];
 }
@@ -73,7 +83,9 @@ export class Memory {
       })),
       limits: LIMITS,
       models: [],
-      config_digest: `sha256:${createHash('sha256').update(JSON.stringify([SOFTWARE, FEATURES, LIMITS])).digest('hex')}`,
+      config_digest: `sha256:${createHash('sha256')
+        .update(JSON.stringify([SOFTWARE, FEATURES, LIMITS]))
+        .digest('hex')}`,
     }),
     AddTurns: (request) => this.#addTurns(request),
     Flush: (request, leftMs) => this.#flush(request, leftMs),
@@ -82,7 +94,10 @@ export class Memory {
     Reset: (request) => this.#reset(request),
     ListTurns: (request) => {
       const [page, token] = this.#page('turns', request, this.#space(request.space_id).turns);
-      return { turns: page.map((record) => ({ ...result(record), session_id: record.session_id })), next_page_token: token };
+      return {
+        turns: page.map((record) => ({ ...result(record), session_id: record.session_id })),
+        next_page_token: token,
+      };
     },
     ListMemories: (request) => {
       const held = this.#space(request.space_id).turns.flatMap((record) => record.memories);
@@ -92,32 +107,12 @@ export class Memory {
     },
   };
 
-  // The table "which AddTurns means what" of memory.proto, turn by turn; nothing is changed before all have been seen.
   #addTurns({ space_id: spaceId, turns }) {
-    const space = this.#space(spaceId);
-    const known = new Map(space.turns.map((record) => [record.turn_id, record]));
-    const changed = new Map();
-    let { next } = space;
-    const results = turns.map((turn, index) => {
-      const digest = this.#store.digest(spaceId, ...content(turn));
-      const before = known.get(turn.turn_id);
-      if (!before) {
-        const { turn_id: turnId, session_id: sessionId } = turn;
-        const record = { seq: next++, turn_id: turnId, session_id: sessionId, digest, state: PENDING, turn, memories: [] };
-        changed.set(turnId, record);
-        return result(record, { duplicate: false });
-      }
-      if (before.digest !== digest) {
-        throw refuse('TURN_ID_CONFLICT', `turns[${index}].turn_id`, 'stands for a turn with other content in this space');
-      }
-      const record = before.state === FAILED ? { ...before, state: PENDING, error: undefined } : before;
-      if (record !== before) changed.set(turn.turn_id, record);
-      return result(record, { duplicate: true });
-    });
-    if (changed.size) {
-      const kept = space.turns.map((record) => changed.get(record.turn_id) ?? record);
-      const added = [...changed.values()].filter((record) => !known.has(record.turn_id));
-      this.#commit({ ...space, next, turns: [...kept, ...added] });
+    const { space, results } = admit(this.#space(spaceId), turns, (turn) =>
+      this.#store.digest(spaceId, ...content(turn)),
+    );
+    if (space !== this.#space(spaceId)) {
+      this.#commit(space);
       this.#wake(spaceId);
     }
     return { results, timing: [] };
@@ -173,20 +168,12 @@ export class Memory {
       const before = answered(space, requestId, fingerprint);
       if (before) return before;
     }
-    const held = space.turns.filter((record) => record.state !== FORGOTTEN);
-    const [kind, idsOf] = [
-      ['memory_ids', (record) => record.memories.map((memory) => memory.memory_id)],
-      ['turn_ids', (record) => [record.turn_id]],
-      ['session_ids', (record) => [record.session_id]],
-    ].find(([list]) => selector[list].length);
-    const wanted = new Set(selector[kind]);
-    const gone = held.filter((record) => idsOf(record).some((id) => wanted.has(id)));
+    const { gone, notFound } = select(space, selector);
     const turnIds = gone.map((record) => record.turn_id);
-    const found = new Set(gone.flatMap(idsOf));
     const answer = {
       erased_memory_ids: gone.flatMap((record) => record.memories.map((memory) => memory.memory_id)),
       erased_turn_ids: turnIds,
-      not_found: [...wanted].filter((id) => !found.has(id)),
+      not_found: notFound,
       timing: [],
     };
     if (isDry) return { ...answer, residual: [this.#residue(spaceId, turnIds)] };
@@ -216,10 +203,14 @@ export class Memory {
     if (this.#working.has(spaceId) || !this.#pending(spaceId).length) return;
     const end = (fault) => {
       this.#working.delete(spaceId);
-      if (fault) console.error('what is PENDING stays so until the next call:', fault); // a full disk, say
+      if (fault)
+        console.error('what is PENDING stays so until the next call:', fault); // a full disk, say
       else if (!this.#stopping) this.#wake(spaceId);
     };
-    this.#working.set(spaceId, this.#workOff(spaceId).then(() => end(), end));
+    this.#working.set(
+      spaceId,
+      this.#workOff(spaceId).then(() => end(), end),
+    );
   }
 
   async #workOff(spaceId) {
@@ -291,46 +282,7 @@ export class Memory {
     return { ...RAW_TURNS, items: this.#store.countLeft(spaceId, turnIds), verified: true, note: '' };
   }
 
-  /** One page of a list in the order of `seq`, and the token of the next one. */
   #page(list, { space_id: spaceId, page_size: size, page_token: token }, all, most = LIMITS.max_page_size) {
-    const seal = (seq) => `${seq}.${this.#store.digest(list, spaceId, seq)}`;
-    const after = token ? Number(token.split('.')[0]) : -1;
-    if (token && token !== seal(after)) {
-      throw refuse('BAD_PAGE_TOKEN', 'page_token', 'must be the next_page_token of the answer before');
-    }
-    const rest = all.filter((one) => one.seq > after);
-    const page = rest.slice(0, Math.min(size || 256, most));
-    return [page, rest.length > page.length ? seal(page.at(-1).seq) : ''];
+    return pageOf(all, Math.min(size || 256, most), token, (seq) => `${seq}.${this.#store.digest(list, spaceId, seq)}`);
   }
-}
-
-function fresh(spaceId) {
-  return { space_id: spaceId, next: 0, turns: [], answers: {} };
-}
-
-/** A turn without what makes no difference: two turns are the same when this is. */
-function content({ turn_id: id, session_id: session, role, name, text, time, time_zone: zone, metadata }) {
-  const labels = Object.entries(metadata).sort(([one], [other]) => (one < other ? -1 : 1));
-  return [id, session, role, name, text, time ? [time.seconds, time.nanos] : null, zone, labels];
-}
-
-/** What stays of a turn that was forgotten: its place, its names, and a digest that a late retry is known by. */
-function forgotten({ seq, turn_id: turnId, session_id: sessionId, digest }) {
-  return { seq, turn_id: turnId, session_id: sessionId, digest, state: FORGOTTEN, memories: [] };
-}
-
-function answered(space, requestId, fingerprint) {
-  const kept = Object.hasOwn(space.answers, requestId) ? space.answers[requestId] : undefined;
-  if (kept && kept.fingerprint !== fingerprint) {
-    throw refuse('VALIDATION_FAILED', 'request_id', 'was used in this space for another request');
-  }
-  return kept?.answer;
-}
-
-function result({ turn_id: turnId, state, memories, error }, more = {}) {
-  return { turn_id: turnId, state, ...more, memory_ids: memories.map((memory) => memory.memory_id), error };
-}
-
-function shown({ memory_id: memoryId, text, kind, time, sources, metadata }) {
-  return { memory_id: memoryId, text, kind, time, sources, metadata };
 }

@@ -9,7 +9,16 @@ import { test } from 'node:test';
 import { Memory } from './memory.mjs';
 import { Store } from './store.mjs';
 
-const TURN = { turn_id: 't1', session_id: 's1', role: 'user', name: '', text: 'I live in Kazan.', time: null, time_zone: '', metadata: {} };
+const TURN = {
+  turn_id: 't1',
+  session_id: 's1',
+  role: 'user',
+  name: '',
+  text: 'I live in Kazan.',
+  time: null,
+  time_zone: '',
+  metadata: {},
+};
 const SPACE = { system: '', space_id: 'anna' };
 
 function opened(t, remember) {
@@ -17,7 +26,10 @@ function opened(t, remember) {
   t.after(() => rmSync(folder, { recursive: true }));
   const memory = new Memory('test', new Store(folder), remember);
   const call = (method, more = {}) => memory.call(method, { ...SPACE, ...more }, Infinity);
-  const files = () => readdirSync(folder).filter((name) => name !== 'key').map((name) => readFileSync(join(folder, name), 'utf8'));
+  const files = () =>
+    readdirSync(folder)
+      .filter((name) => name !== 'key')
+      .map((name) => readFileSync(join(folder, name), 'utf8'));
   return { folder, memory, call, files };
 }
 

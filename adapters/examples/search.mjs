@@ -18,5 +18,10 @@ export function rank(query, memories) {
 }
 
 function wordsOf(text) {
-  return new Set(text.normalize('NFKC').toLowerCase().match(/[\p{L}\p{M}\p{N}]+/gu));
+  return new Set(
+    text
+      .normalize('NFKC')
+      .toLowerCase()
+      .match(/[\p{L}\p{M}\p{N}]+/gu),
+  );
 }

@@ -43,7 +43,12 @@ function walk(type, bytes, prefix, findings) {
     } else if (field.resolvedType) {
       const index = counts.get(number) ?? 0;
       counts.set(number, index + 1);
-      walk(field.resolvedType, reader.bytes(), `${prefix}${field.name}${field.repeated ? `[${index}]` : ''}.`, findings);
+      walk(
+        field.resolvedType,
+        reader.bytes(),
+        `${prefix}${field.name}${field.repeated ? `[${index}]` : ''}.`,
+        findings,
+      );
     } else if (field.type === 'string') {
       UTF8.decode(reader.bytes());
     } else {

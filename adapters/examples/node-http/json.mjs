@@ -3,7 +3,10 @@
 import { Findings, MemdockError, refuse } from '../protocol.mjs';
 
 const string = { zero: () => '', read: readString };
-const bool = { zero: () => false, read: (value, say) => (typeof value === 'boolean' ? value : say('must be true or false')) };
+const bool = {
+  zero: () => false,
+  read: (value, say) => (typeof value === 'boolean' ? value : say('must be true or false')),
+};
 const isUint32 = (value) => Number.isInteger(value) && value >= 0 && value < 2 ** 32;
 const uint32 = {
   zero: () => 0,
@@ -17,7 +20,14 @@ const list = (kind) => ({ zero: () => [], read: (...given) => readList(kind, ...
 const labels = { zero: () => ({}), read: readLabels };
 
 const turn = {
-  turn_id: string, session_id: string, role: string, name: string, text: string, time, time_zone: string, metadata: labels,
+  turn_id: string,
+  session_id: string,
+  role: string,
+  name: string,
+  text: string,
+  time,
+  time_zone: string,
+  metadata: labels,
 };
 const filter = { session_ids: list(string), since: time, until: time };
 const selector = { memory_ids: list(string), turn_ids: list(string), session_ids: list(string) };
@@ -32,7 +42,12 @@ export const REQUESTS = {
   AddTurns: { ...space, turns: list(message(turn)) },
   Flush: { ...space, timeout: duration },
   Retrieve: {
-    ...space, query: string, top_k: optional(uint32), reference_time: time, time_zone: string, filter: message(filter),
+    ...space,
+    query: string,
+    top_k: optional(uint32),
+    reference_time: time,
+    time_zone: string,
+    filter: message(filter),
   },
   Forget: { ...space, selector: message(selector), dry_run: bool, request_id: string },
   Reset: { ...space, request_id: string },
@@ -133,13 +148,15 @@ function readLabels(value, say, path, findings) {
 }
 
 function readTime(value, say) {
-  const form = /^(\d{4})-(\d\d)-(\d\d)[Tt]((?:[01]\d|2[0-3]):[0-5]\d:[0-5]\d)(?:\.(\d{1,9}))?([Zz]|[+-](?:[01]\d|2[0-3]):[0-5]\d)$/;
+  const form =
+    /^(\d{4})-(\d\d)-(\d\d)[Tt]((?:[01]\d|2[0-3]):[0-5]\d:[0-5]\d)(?:\.(\d{1,9}))?([Zz]|[+-](?:[01]\d|2[0-3]):[0-5]\d)$/;
   const [, year, month, day, clock, fraction = '', offset] = form.exec(value) ?? [];
   if (typeof value !== 'string' || !year) {
     return say('must be an RFC 3339 time with an offset, such as "2024-05-01T09:30:00Z"', 'BAD_TIMESTAMP');
   }
   const date = new Date(`${year}-${month}-${day}T00:00:00Z`);
-  if (Number.isNaN(date.getTime()) || date.getUTCDate() !== Number(day)) return say('must be a day that exists', 'BAD_TIMESTAMP');
+  if (Number.isNaN(date.getTime()) || date.getUTCDate() !== Number(day))
+    return say('must be a day that exists', 'BAD_TIMESTAMP');
   const seconds = Date.parse(`${year}-${month}-${day}T${clock}${offset.toUpperCase()}`) / 1e3;
   return { seconds, nanos: Number(fraction.padEnd(9, '0')) };
 }
@@ -152,7 +169,11 @@ function readDuration(value, say) {
 }
 
 function writeTime({ seconds, nanos }) {
-  const digits = nanos ? `.${String(nanos).padStart(9, '0').replace(/(?:000){1,2}$/, '')}` : '';
+  const digits = nanos
+    ? `.${String(nanos)
+        .padStart(9, '0')
+        .replace(/(?:000){1,2}$/, '')}`
+    : '';
   return `${new Date(seconds * 1e3).toISOString().slice(0, 19)}${digits}Z`;
 }
 

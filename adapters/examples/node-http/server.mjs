@@ -22,8 +22,15 @@ const CALLS = [
 const MAX_TIMEOUT_MS = 86_400_000;
 const JSON_TYPE = /^application\/json\s*(;\s*charset="?utf-8"?\s*)?$/i;
 const TITLES = {
-  400: 'Bad Request', 404: 'Not Found', 405: 'Method Not Allowed', 409: 'Conflict', 413: 'Content Too Large',
-  415: 'Unsupported Media Type', 500: 'Internal Server Error', 501: 'Not Implemented', 503: 'Service Unavailable',
+  400: 'Bad Request',
+  404: 'Not Found',
+  405: 'Method Not Allowed',
+  409: 'Conflict',
+  413: 'Content Too Large',
+  415: 'Unsupported Media Type',
+  500: 'Internal Server Error',
+  501: 'Not Implemented',
+  503: 'Service Unavailable',
 };
 
 /** Serves a memory; port 0: a free one. Gives the bound port, and what ends it. */
@@ -60,10 +67,17 @@ async function answer(memory, request, isClosing) {
     throw refuse('MALFORMED_REQUEST', 'body', 'must be empty; a GET call takes query parameters');
   }
   if (request.method === 'POST' && query) {
-    throw refuse('UNKNOWN_FIELD', cutAt(query, '=')[0], 'is a query parameter; a POST call takes its fields in the body');
+    throw refuse(
+      'UNKNOWN_FIELD',
+      cutAt(query, '=')[0],
+      'is a query parameter; a POST call takes its fields in the body',
+    );
   }
   if (bytes.length && !isJson(request.headers)) {
-    throw new MemdockError('CONTENT_TYPE_UNSUPPORTED', 'send the body as plain JSON, with Content-Type: application/json');
+    throw new MemdockError(
+      'CONTENT_TYPE_UNSUPPORTED',
+      'send the body as plain JSON, with Content-Type: application/json',
+    );
   }
   const read = request.method === 'GET' ? readQuery(method, query, path) : readBody(method, bytes, path);
   check(method, read);
@@ -82,9 +96,11 @@ function route(verb, rawPath) {
   const given = rawPath.split('/').slice(1);
   const fitting = CALLS.filter(
     ([, , segments]) =>
-      segments.length === given.length && segments.every((one, index) => (one.startsWith('{') ? given[index] : one === given[index])),
+      segments.length === given.length &&
+      segments.every((one, index) => (one.startsWith('{') ? given[index] : one === given[index])),
   );
-  if (!fitting.length) throw new MemdockError('PATH_NOT_FOUND', 'there is no such path; the calls stand under /v1/systems');
+  if (!fitting.length)
+    throw new MemdockError('PATH_NOT_FOUND', 'there is no such path; the calls stand under /v1/systems');
   const [, method, segments] = fitting.find(([own]) => own === verb) ?? [];
   if (!method) throw wrongVerb(fitting.map(([own]) => own));
   const fields = segments.flatMap((one, index) => (one.startsWith('{') ? [[one.slice(1, -1), given[index]]] : []));
