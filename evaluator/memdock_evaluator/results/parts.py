@@ -89,7 +89,13 @@ class Parts:
 
         It comes to its end even where the caller is cancelled.
         """
-        await asyncio.shield(asyncio.to_thread(self.write, kind, records))
+        writing = asyncio.create_task(asyncio.to_thread(self.write, kind, records))
+        try:
+            await asyncio.shield(writing)
+        except asyncio.CancelledError:
+            await asyncio.wait({writing})
+            writing.result()  # where it failed, that is what whoever cancelled must know
+            raise
 
     def check(self) -> int:
         """Reads every part file's checksum and number of records; how many there are. Raises `PartError`."""
