@@ -54,8 +54,42 @@ def mem0_chat(body: dict[str, Any]) -> str:
     return json.dumps({"memory": [{"id": str(place), "text": line} for place, line in enumerate(kept)]})
 
 
+def graphiti_chat(body: dict[str, Any]) -> str:
+    """graphiti: every turn is one fact between its speaker and its first word."""
+    prompt = body["messages"][-1]["content"]
+    kind = body["response_format"]["json_schema"]["name"]
+    if kind == "NodeResolutions":
+        ids = re.findall(r'"id": (\d+)', prompt.partition("<EXISTING ENTITIES>")[0])
+        answers = [{"id": int(each), "name": "", "duplicate_candidate_id": -1} for each in ids]
+        return json.dumps({"entity_resolutions": answers})
+    if kind == "EdgeDuplicate":
+        return json.dumps({"duplicate_facts": [], "contradicted_facts": []})
+    if kind == "EdgeTimestamps":
+        return json.dumps({"valid_at": None, "invalid_at": None})
+    said = re.search(r"<CURRENT[ _]MESSAGE>\s*(.*?)\s*</CURRENT", prompt, re.DOTALL)
+    assert said is not None, f"graphiti's prompt for {kind} has changed"
+    speaker, _, line = said[1].partition(": ")
+    first = line.partition(" ")[0]
+    small = "small talk" in line
+    if kind == "ExtractedEntities":
+        names = [] if small else [speaker, first]
+        return json.dumps({"extracted_entities": [{"name": name, "entity_type_id": 0} for name in names]})
+    assert kind == "ExtractedEdges", f"graphiti asks for {kind}, which is new"
+    when = re.search(r"<REFERENCE_TIME>\s*(\S+ \S+)", prompt)
+    assert when is not None
+    fact = {
+        "source_entity_name": speaker,
+        "target_entity_name": first,
+        "relation_type": "SAID",
+        "fact": line,
+        "valid_at": when[1].replace(" ", "T"),
+    }
+    return json.dumps({"edges": [] if small else [fact]})
+
+
 MEM0 = Adapter(name="mem0", chat=mem0_chat, chat_calls=1)
-ADAPTERS = (MEM0,)
+GRAPHITI = Adapter(name="graphiti", chat=graphiti_chat, chat_calls=2)
+ADAPTERS = (MEM0, GRAPHITI)
 
 
 @cache
