@@ -92,8 +92,8 @@ def _rows(served: RunningAdapter, name: str) -> str:
         "    found = c.execute(f'MATCH (n:{table}) WHERE n.group_id = $g RETURN n.{field}', {'g': sys.argv[2]})\n"
         "    print(words, found.get_all())\n"
     )
-    command = [environment("graphiti") / "python", "-c", script, served.folder / "graph.kuzu", name]
-    done = subprocess.run(command, capture_output=True, text=True, check=False)
+    command = [str(environment("graphiti") / "python"), "-c", script, str(served.folder / "graph.kuzu"), name]
+    done = subprocess.run(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, check=False)
     assert done.returncode == 0, done.stderr
     return done.stdout
 
@@ -135,7 +135,7 @@ def test_the_model_is_told_that_a_time_is_not_known(served: RunningAdapter) -> N
 def test_two_databases_are_refused(served: RunningAdapter) -> None:
     flags = ["--neo4j-url", "bolt://localhost", "--falkordb-url", "redis://localhost", "--data", str(served.folder)]
     models = ["--chat-url", "http://h/v1", "--chat-model", "m", "--embedder-url", "http://h/v1"]
-    command = [environment("graphiti") / "memdock-graphiti", "serve", *flags, *models]
+    command = [str(environment("graphiti") / "memdock-graphiti"), "serve", *flags, *models]
     command += ["--embedder-model", "e", "--embedder-dimension", "64"]
     done = subprocess.run(command, capture_output=True, text=True, check=False, env={"PATH": os.environ["PATH"]})
     assert done.returncode == 2

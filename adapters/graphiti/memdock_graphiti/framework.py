@@ -4,7 +4,6 @@ With `stores` the only file that knows the framework. What graphiti reads from t
 imported: `cli` sets that before.
 """
 
-import asyncio
 import functools
 import logging
 from collections.abc import Collection, Sequence
@@ -83,13 +82,15 @@ class Graph:
         # where a server fails or asks to wait.
         retry = OpenAIGenericClient._generate_response_with_retry.retry  # noqa: SLF001 - there is no setting for it
         retry.stop, retry.wait = stop_after_attempt(2), wait_fixed(1)
+        model = OpenAIGenericClient(
+            LLMConfig(model=chat.model),
+            client=AsyncOpenAI(api_key=chat.key, base_url=chat.url),
+            structured_output_mode=response_format,
+        )
+        model._clean_input = _clean  # noqa: SLF001 - its own breaks emoji and Persian words
         graphiti = Graphiti(
             graph_driver=await open_store(at),
-            llm_client=OpenAIGenericClient(
-                LLMConfig(model=chat.model),
-                client=AsyncOpenAI(api_key=chat.key, base_url=chat.url),
-                structured_output_mode=response_format,
-            ),
+            llm_client=model,
             embedder=OpenAIEmbedder(
                 OpenAIEmbedderConfig(embedding_model=embedder.model),
                 client=AsyncOpenAI(api_key=embedder.key, base_url=embedder.url),
@@ -261,12 +262,17 @@ class Graph:
         ]
 
 
-class _NoReranker(CrossEncoderClient):  # type: ignore[misc] - graphiti is not here when this is checked
+class _NoReranker(CrossEncoderClient):  # type: ignore[misc]  # graphiti is not here when this is checked
     """graphiti's own would ask a model of OpenAI's; the searches here rank without one."""
 
     async def rank(self, query: str, passages: list[str]) -> list[tuple[str, float]]:
         """Never asked."""
         raise NotImplementedError
+
+
+def _clean(text: str) -> str:
+    """A text without what JSON cannot carry or a model cannot read."""
+    return "".join(each for each in text.encode(errors="ignore").decode() if each >= " " or each in "\n\r\t")
 
 
 async def _earlier(retrieve: Any, reference_time: datetime, last_n: int, **more: Any) -> list[Any]:
@@ -276,7 +282,7 @@ async def _earlier(retrieve: Any, reference_time: datetime, last_n: int, **more:
 
 
 def _unfinished(raw: Sequence[Any], mentions: dict[str, set[str]]) -> bool:
-    """Whether an episode was cut off while it was written: it may have left words in summaries, and no trace to them."""
+    """Whether an episode may have been cut off while it was written: its words may stand in any summary."""
     mentioned = {each for episodes in mentions.values() for each in episodes}
     return any(not episode.entity_edges or episode.uuid not in mentioned for episode in raw)
 

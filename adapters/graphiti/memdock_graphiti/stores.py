@@ -61,7 +61,7 @@ def _falkordb(url: str) -> dict[str, Any]:
     }
 
 
-class EmbeddedKuzu(KuzuDriver):  # type: ignore[misc] - graphiti is not here when this is checked
+class EmbeddedKuzu(KuzuDriver):  # type: ignore[misc]  # graphiti is not here when this is checked
     """graphiti's driver of Kuzu with what it lacks: its indexes, a database's name, and an end."""
 
     def __init__(self, path: Path) -> None:

@@ -1,4 +1,4 @@
-"""`GraphitiSystem`: a turn is an episode, and the facts that graphiti draws from it are memories that know their turns."""
+"""`GraphitiSystem`: a turn is an episode; the facts that graphiti draws from it are memories that know their turns."""
 
 import asyncio
 import re
@@ -158,7 +158,7 @@ class GraphitiSystem:
     async def _memories(self, space: str, facts: Sequence[Fact]) -> list[Memory]:
         episodes = {episode for fact in facts for episode in fact.episodes}
         sources = await asyncio.to_thread(self._ids.sources_of, space, episodes)
-        return [_memory(fact, [each for episode in fact.episodes for each in sources.get(episode, ())]) for fact in facts]
+        return [_memory(fact, [each for one in fact.episodes for each in sources.get(one, ())]) for fact in facts]
 
     async def _ask(self, space: str, purpose: str, work: Awaitable[ResultT]) -> ResultT:
         """Awaits what asks models; of two failures the model's own is told, which is the cause."""
@@ -188,7 +188,7 @@ async def _told(work: Awaitable[ResultT]) -> ResultT:
         if parts & {"neo4j", "redis"}:
             raise error("STORE_UNREACHABLE", f"The graph database cannot be used now ({kind}).") from fault
         if parts & {"pydantic", "pydantic_core"}:
-            raise error("PROVIDER_PROTOCOL_ERROR", "The model's JSON has not the fields that it was asked for.") from fault
+            raise error("PROVIDER_PROTOCOL_ERROR", "The model's JSON lacks fields that it was asked for.") from fault
         raise error("INTERNAL", f"graphiti failed ({kind}).") from fault
 
 
