@@ -93,7 +93,7 @@ def _rows(served: RunningAdapter, name: str) -> str:
         "    print(words, found.get_all())\n"
     )
     command = [str(environment("graphiti") / "python"), "-c", script, str(served.folder / "graph.kuzu"), name]
-    done = subprocess.run(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, check=False)
+    done = subprocess.run(command, capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stderr
     return done.stdout
 
