@@ -69,3 +69,8 @@ def test_the_packaged_files_are_there(installed: Path, tmp_path: Path) -> None:
     assert "can be used" in run(
         installed / "memdock-gateway", "check", "--config", "gateway/gateway.yaml", cwd=tmp_path
     )
+
+
+def test_the_wheel_can_write_a_new_adapter(installed: Path, tmp_path: Path) -> None:
+    run(installed / "memdock-conformance", "scaffold", "wheel-memory", "--into", ".", cwd=tmp_path)
+    assert (tmp_path / "wheel-memory/memdock_wheel_memory/system.py").is_file()

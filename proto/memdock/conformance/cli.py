@@ -27,12 +27,14 @@ from memdock.conformance.process import CannotRunError, Launched, free_port
 from memdock.conformance.report import Report, print_report, write_cases, write_json, write_junit
 from memdock.conformance.responders import read_responders
 from memdock.conformance.run import Result, Verdict, run_cases
+from memdock.conformance.scaffold import scaffold_command
 from memdock.conformance.target import Commands, Settings, Target
 from memdock.tls import Tls
 from memdock.transport import Endpoint
 from memdock.variables import CLIENT, unknown_variables
 
 CONFORMS, DOES_NOT, USAGE, COULD_NOT_RUN = 0, 1, 2, 3
+SCAFFOLD = "scaffold"
 
 _FILE = click.Path(dir_okay=False, path_type=Path)
 _EPILOG = """\b
@@ -125,6 +127,8 @@ def command(context: click.Context, /, **given: Any) -> None:
                                     --data {data} --model {model_url}"
       memdock-conformance grpc://127.0.0.1:7450 --system rag-dense --key mdk_...
     Give both faces so that their answers are compared. Every case works in spaces of its own and resets them.
+
+    `memdock-conformance scaffold NAME` writes the folder of a new adapter in Python.
     """
     try:
         if unknown := unknown_variables(os.environ, CLIENT):
@@ -290,5 +294,7 @@ def _list(cases: Sequence[Case], json_file: Path | None) -> None:
 
 def main() -> None:
     """Runs the command and exits."""
+    if sys.argv[1:2] == [SCAFFOLD]:  # addresses stand where a group has its commands
+        scaffold_command(sys.argv[2:], prog_name=f"memdock-conformance {SCAFFOLD}")
     command(prog_name="memdock-conformance")
     sys.exit(CONFORMS)
