@@ -30,7 +30,7 @@ from memdock_evaluator.run.selection import Selection
 from memdock_evaluator.run.settling import blame_of
 from memdock_evaluator.run.tools import plan_of, try_models
 from memdock_evaluator.suites.ending import SuiteEnd
-from memdock_evaluator.suites.folder import begin, earlier, finish, write_rows
+from memdock_evaluator.suites.folder import begin, earlier, finish, refuse_something_else, write_rows
 from memdock_evaluator.suites.system import ErasableSystem, Opened, give_back, open_systems
 
 LOOKS = 3
@@ -185,6 +185,7 @@ async def forgetting_suite(settings: ForgettingSettings, console: Console, print
     Raises what `evaluate` raises where the suite cannot begin.
     """
     folder, selection = Folder(settings.run.out), Selection(settings.run)
+    refuse_something_else(folder)
     survey = await asyncio.to_thread(selection.survey)
     progress = show_progress(console)
     async with AsyncExitStack() as stack:

@@ -22,7 +22,7 @@ from memdock_evaluator.run.progress import Progress, Work, show_progress
 from memdock_evaluator.run.settling import settled
 from memdock_evaluator.run.tools import plan_of
 from memdock_evaluator.suites.ending import SuiteEnd
-from memdock_evaluator.suites.folder import begin, earlier, finish, write_rows
+from memdock_evaluator.suites.folder import begin, earlier, finish, refuse_something_else, write_rows
 from memdock_evaluator.suites.system import give_back, open_systems
 
 NO_RESTART = "no --restart-command was given"
@@ -35,6 +35,7 @@ async def leak_suite(settings: LeakSettings, console: Console, printed: Console)
     Raises `SettingsError`, `FolderError` or `RunStoppedError` where the suite cannot begin.
     """
     folder = Folder(settings.run.out)
+    refuse_something_else(folder)
     pairs = make_pairs(settings.languages, settings.pairs, seed=settings.run.seed)
     progress = show_progress(console)
     async with AsyncExitStack() as stack:

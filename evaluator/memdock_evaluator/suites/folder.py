@@ -43,18 +43,23 @@ class SuiteManifest:
     spaces_not_reset: tuple[str, ...] = ()
 
 
+def refuse_something_else(folder: Folder) -> None:
+    """Raises `SettingsError` for a folder of something else, before any system or model is asked."""
+    if folder.read(MANIFEST) is None and holds_something_else(folder):
+        raise SettingsError(f"--out {folder.address} holds something else: give an empty folder or a new one")
+
+
 def earlier(folder: Folder, suite: str, plan: Plan, options: Mapping[str, Any]) -> SuiteManifest | None:
     """The manifest of the suite that the folder holds, if any.
 
     Raises `SettingsError` for a suite of another configuration, naming the fields that differ, for one of another
     version, and for a folder of something else.
     """
+    refuse_something_else(folder)
     content = folder.read(MANIFEST)
-    if content is not None:
-        return _same(folder, _read(content, f"{folder.address}/{MANIFEST}"), suite, plan, options)
-    if holds_something_else(folder):
-        raise SettingsError(f"--out {folder.address} holds something else: give an empty folder or a new one")
-    return None
+    if content is None:
+        return None
+    return _same(folder, _read(content, f"{folder.address}/{MANIFEST}"), suite, plan, options)
 
 
 def begin(
