@@ -106,7 +106,7 @@ def test_a_folder_that_may_not_be_written_is_said(small_disk: Path, data: Path, 
     refused((*begun, out), f"{out} cannot be written to (Read-only file system)")
     refused((*begun, small_disk / "new"), "cannot be written to (Read-only file system)")
     refused(("report", out), f"{out}/", "(Read-only file system): make it writable, or give another folder")
-    refused(("merge", small_disk / "merged", out), f"{out} is no shard")
+    refused(("merge", small_disk / "merged", out), f"{small_disk}/merged cannot be written to (Read-only file system)")
     for command in COMMANDS[1:]:
         assert invoke(*words_of(command, out)).exit_code == 0, command
     subprocess.run(["mount", "-o", "remount,rw", str(small_disk)], check=True)

@@ -1,7 +1,6 @@
 """`forgetting` and `leaks` go on when the same command is given again: after a kill, after an outage, and when done."""
 
 import asyncio
-import shutil
 from collections import Counter
 from collections.abc import Callable
 from pathlib import Path
@@ -12,6 +11,7 @@ import pytest
 
 from memdock.errors import error
 from support.evaluation import write_data
+from support.processes import command_path
 from support.suites import facts, invoke, lines, served_at, summary
 from support.toys import ToySystem
 
@@ -52,8 +52,7 @@ def leaks(tmp_path: Path, url: str, out: str) -> list[str]:
 
 async def killed(toy: Watched, words: list[str]) -> None:
     """The command as a process, killed where the toy stops."""
-    command = shutil.which("memdock-eval")
-    assert command is not None
+    command = command_path("memdock-eval")
     quiet = asyncio.subprocess.DEVNULL
     process = await asyncio.create_subprocess_exec(command, *words, stdin=quiet, stdout=quiet, stderr=quiet)
     try:
