@@ -176,7 +176,7 @@ class Models:
             "created": 0,
             "model": body["model"],
             "choices": [
-                {"index": 0, "message": {"role": "assistant", "content": content}, "finish_reason": "stop"},
+                {"index": 0, **_choice(body, content)},
             ],
             "usage": {"prompt_tokens": tokens, "completion_tokens": told, "total_tokens": tokens + told},
         }
@@ -197,6 +197,15 @@ async def serving(models: Models, address: str = "127.0.0.1:0") -> AsyncIterator
         yield models
     finally:
         await runner.cleanup()
+
+
+def _choice(body: Mapping[str, Any], content: str) -> dict[str, Any]:
+    """Where tools are offered, an answer that is a JSON object is what the first of them is called with."""
+    if not body.get("tools") or not content.startswith("{"):
+        return {"message": {"role": "assistant", "content": content}, "finish_reason": "stop"}
+    function = {"name": body["tools"][0]["function"]["name"], "arguments": content}
+    calls = [{"id": "call-1", "type": "function", "function": function}]
+    return {"message": {"role": "assistant", "content": None, "tool_calls": calls}, "finish_reason": "tool_calls"}
 
 
 def _embeddings(body: Mapping[str, Any]) -> dict[str, Any]:

@@ -1,6 +1,7 @@
 """The scripted model server on its wire."""
 
 import asyncio
+import json
 import math
 
 import aiohttp
@@ -18,6 +19,10 @@ CHAT = {
 async def post(models: Models, call: str, body: object) -> tuple[int, bytes]:
     async with aiohttp.ClientSession() as session, session.post(f"{models.url}/{call}", json=body) as answer:
         return answer.status, await answer.read()
+
+
+def saying(words: str) -> Models:
+    return Models(lambda body, worthless: words)
 
 
 def cosine(first: list[float], second: list[float]) -> float:
@@ -48,6 +53,22 @@ async def test_both_calls_answer_and_are_counted_by_word() -> None:
         models.nothing("Kazan")
         assert b'"content":""' in (await post(models, "chat/completions", CHAT))[1]
         assert (await post(models, "embeddings", {"model": "m"}))[0] == 400
+
+
+async def test_a_json_object_is_what_an_offered_tool_is_called_with() -> None:
+    tools = [{"type": "function", "function": {"name": name}} for name in ("remember", "recall")]
+    for said, called in (('{"facts": []}', True), ("nothing of it", False)):
+        async with serving(saying(said)) as models:
+            for offered in ({}, {"tools": tools}):
+                _, body = await post(models, "chat/completions", CHAT | offered)
+                (choice,) = json.loads(body)["choices"]
+                if called and offered:
+                    (call,) = choice["message"]["tool_calls"]
+                    assert call["function"] == {"name": "remember", "arguments": said}
+                    assert (choice["message"]["content"], choice["finish_reason"]) == (None, "tool_calls")
+                else:
+                    assert choice["message"] == {"role": "assistant", "content": said}
+                    assert choice["finish_reason"] == "stop"
 
 
 async def test_faults_meet_requests_with_their_word_alone() -> None:
