@@ -16,7 +16,7 @@ from uuid import uuid4
 from memdock import Client, Turn, connect
 from memdock.adapter.postgres import EmbeddedPostgres
 from memdock.types import Feature, Support
-from support.model_server import ModelServer
+from support.model_server import ModelServer, ToolCall
 from support.postgres_rows import rows_that_hold
 from support.processes import Daemon, clean_environment, free_port
 from support.words import DIMENSION, embed_words
@@ -35,7 +35,7 @@ class Adapter:
     """
 
     name: str
-    chat: Callable[[dict[str, Any]], str]
+    chat: Callable[[dict[str, Any]], str | ToolCall]
     chat_calls: int
     tells_time: bool = True
     flags: Sequence[str] = ()
@@ -87,9 +87,26 @@ def graphiti_chat(body: dict[str, Any]) -> str:
     return json.dumps({"edges": [] if small else [fact]})
 
 
+def mem0g_chat(body: dict[str, Any]) -> str | ToolCall:
+    """mem0 1.x's graph: every word is a name; a line is what its first word is to the speaker; nothing is outdated."""
+    tool, (system, said) = body["tools"][0]["function"]["name"], [each["content"] for each in body["messages"]]
+    if tool == "extract_entities":
+        words = [word for line in said.splitlines() if "small talk" not in line for word in line.split()]
+        return tool, {"entities": [{"entity": word, "entity_type": "word"} for word in words]}
+    if tool == "establish_relationships":
+        speaker = re.search(r'Use "user_id: (\S+)" as the source', system)
+        assert speaker is not None, "mem0's prompt has changed"
+        kept = [line for line in said.partition("Text: ")[2].splitlines() if "small talk" not in line]
+        told = [line.partition(" ") for line in kept]
+        return tool, {"entities": [{"source": a, "relationship": b, "destination": speaker[1]} for a, _, b in told]}
+    assert tool == "delete_graph_memory"
+    return "Nothing of this is outdated."
+
+
 MEM0 = Adapter(name="mem0", chat=mem0_chat, chat_calls=1)
+MEM0G = Adapter(name="mem0g", chat=mem0g_chat, chat_calls=3, tells_time=False)
 GRAPHITI = Adapter(name="graphiti", chat=graphiti_chat, chat_calls=2)
-ADAPTERS = (MEM0, GRAPHITI)
+ADAPTERS = (MEM0, MEM0G, GRAPHITI)
 
 
 @cache

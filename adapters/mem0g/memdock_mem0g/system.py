@@ -1,0 +1,250 @@
+"""`Mem0gSystem`: a pair of turns is one add, and each relation that mem0 draws from it knows its turns.
+
+Relations have no ids of their own: theirs here is a digest of the space and the relation. Beside them the file of
+native ids holds, with a prefix each, the adds (whose turns belong together) and digests of the names that were said.
+"""
+
+import asyncio
+import hashlib
+import json
+import uuid
+from collections.abc import Callable, Mapping, Sequence
+from functools import partial
+from importlib.metadata import version
+from typing import TypeVar
+
+from memdock.adapter.model_calls import ModelCalls, model_calls
+from memdock.adapter.native_ids import NativeIds
+from memdock.adapter.pairs import group_turns
+from memdock.errors import MemdockError, error
+from memdock.system import Batch, Outcome, SystemInfo
+from memdock.types import (
+    Component,
+    Erasure,
+    Feature,
+    Memory,
+    Query,
+    Residue,
+    Selection,
+    Software,
+    Source,
+    Support,
+    Turn,
+    TurnError,
+    TurnState,
+)
+from memdock_mem0g.framework import Change, GraphMemory
+from memdock_mem0g.stores import Relation
+
+ResultT = TypeVar("ResultT")
+
+_NATIVE = (Feature.NO_MEMORY,)
+_EMULATED = (
+    Feature.FILTER_SESSIONS,
+    Feature.FORGET_MEMORIES,
+    Feature.FORGET_TURNS,
+    Feature.FORGET_SESSIONS,
+    Feature.FORGET_DRY_RUN,
+    Feature.LIST_MEMORIES,
+    Feature.SOURCES,
+    Feature.BUFFERING,
+    Feature.USAGE,
+)
+_ADD, _NAME = "add:", "name:"
+RETRYABLE = frozenset(
+    {
+        "PROVIDER_RATE_LIMITED",
+        "PROVIDER_TIMEOUT",
+        "PROVIDER_UNREACHABLE",
+        "PROVIDER_PROTOCOL_ERROR",
+        "STORE_UNREACHABLE",
+    }
+)
+
+
+class Mem0gSystem:
+    """See `memdock.system.System`. `pairs`: a user's turn and its reply are one add, else each turn is."""
+
+    def __init__(self, name: str, framework: GraphMemory, ids: NativeIds, *, pairs: bool, threshold: float) -> None:
+        self._mem0g = framework
+        self._store = framework.store
+        self._ids = ids
+        self._pairs = pairs
+        self.info = SystemInfo(
+            name=name,
+            adapter=Software(name="memdock-mem0g", version=version("memdock-mem0g")),
+            framework=Software(name="mem0", version=version("mem0ai")),
+            features={**dict.fromkeys(_NATIVE, Support.NATIVE), **dict.fromkeys(_EMULATED, Support.EMULATED)},
+            models=framework.models,
+            config={
+                "store": framework.store.name,
+                "memory": "graph",
+                "unit": "pair" if pairs else "turn",
+                "threshold": threshold,
+            },
+        )
+
+    async def add(self, space: str, turns: Sequence[Turn], *, final: bool) -> Batch:
+        """One add a group of turns, in order; a group that fails leaves the others be."""
+        groups = group_turns(turns, final=final) if self._pairs else [(place,) for place in range(len(turns))]
+        outcomes: dict[int, Outcome] = {}
+        for group in groups:
+            outcome = await self._add(space, [turns[place] for place in group])
+            outcomes |= dict.fromkeys(group, outcome)
+        return Batch(outcomes=[outcomes[place] for place in sorted(outcomes)])
+
+    async def _add(self, space: str, turns: Sequence[Turn]) -> Outcome:
+        sources = [Source(session_id=turn.session_id, turn_id=turn.turn_id) for turn in turns]
+        text = "\n".join(turn.text for turn in turns)
+
+        def note(calls: ModelCalls, change: Change) -> None:
+            """Before the graph is committed: a relation is never there without its turns."""
+            calls.check()
+            made = [_id(space, each) for each in change.added] + [_name_id(each) for each in change.names]
+            self._ids.add(space, [f"{_ADD}{uuid.uuid4().hex}", *made], sources)
+
+        try:
+            change = await self._ask(
+                space, "extraction", lambda calls: self._mem0g.add(space, text, partial(note, calls))
+            )
+        except MemdockError as fault:
+            retryable = fault.reason in RETRYABLE
+            return Outcome(
+                state=TurnState.FAILED, error=TurnError(reason=fault.reason, message=fault.message, retryable=retryable)
+            )
+        await self._run(lambda: self._ids.remove(space, [_id(space, each) for each in change.removed]))
+        if not change.added:
+            return Outcome(state=TurnState.NO_MEMORY)
+        return Outcome(state=TurnState.SEARCHABLE, memory_ids=tuple(_id(space, each) for each in change.added))
+
+    async def retrieve(self, space: str, query: Query) -> Sequence[Memory]:
+        """mem0's own search of the graph."""
+        if not query.text.strip():
+            return []
+        found = await self._ask(space, "query", lambda _: self._mem0g.search(space, query.text))
+        memories = await self._memories(space, {_id(space, each): each for each in found})
+        wanted = set(query.session_ids or ())
+        if wanted:
+            memories = [each for each in memories if wanted & {source.session_id for source in each.sources}]
+        return memories[: query.top_k]
+
+    async def list_memories(self, space: str, *, after: str, limit: int) -> Sequence[Memory]:
+        """By id."""
+        held = await self._relations(space)
+        page = sorted(memory_id for memory_id in held if memory_id > after)[:limit]
+        return await self._memories(space, {memory_id: held[memory_id] for memory_id in page})
+
+    async def forget(self, space: str, selection: Selection, *, dry_run: bool) -> Erasure:
+        """Erases the relations that came from the adds of the selected turns, or memories, and from no other."""
+        held = await self._relations(space)
+        not_found = tuple(each for each in selection.memory_ids if each not in held)
+        turns = await self._run(lambda: self._turns(space, selection, held))
+        gone = await self._run(lambda: self._only_of(space, turns, held))
+        residual: tuple[Residue, ...] = ()
+        if not dry_run:
+            names = await self._run(lambda: self._names_only_of(space, turns))
+            await self._run(lambda: self._erase(space, [held[each] for each in gone]))
+            await self._run(lambda: self._ids.remove_turns(space, turns))
+            residual = await self._residue(space, names)
+        return Erasure(
+            erased_memory_ids=tuple(gone), erased_turn_ids=tuple(turns), not_found=not_found, residual=residual
+        )
+
+    async def reset(self, space: str) -> Sequence[Residue]:
+        """Erases all nodes and relations of the space."""
+        await self._run(lambda: self._store.erase_space(space))
+        await self._run(lambda: self._ids.remove_space(space))
+        left = await self._run(lambda: self._store.names(space))
+        return await self._residue(space, {_name_id(each) for each in left})
+
+    async def check_ready(self) -> None:
+        """Raises STORE_UNREACHABLE while the graph is away."""
+        await self._run(lambda: self._store.names(""))
+
+    def _turns(self, space: str, selection: Selection, held: Mapping[str, Relation]) -> list[str]:
+        """The selected turns that were added, or those of selected memories, with all turns of their adds."""
+        memory_ids = [each for each in selection.memory_ids if each in held]
+        sources = self._ids.sources_of(space, memory_ids).values()
+        turn_ids = [*selection.turn_ids, *(source.turn_id for found in sources for source in found)]
+        adds = [each for each in self._ids.memories_of(space, turn_ids) if each.startswith(_ADD)]
+        together = self._ids.sources_of(space, adds).values()
+        return list(dict.fromkeys(source.turn_id for found in together for source in found))
+
+    def _only_of(self, space: str, turns: Sequence[str], held: Mapping[str, Relation]) -> list[str]:
+        return [each for each in self._made_only_by(space, turns) if each in held]
+
+    def _names_only_of(self, space: str, turns: Sequence[str]) -> set[str]:
+        return {each for each in self._made_only_by(space, turns) if each.startswith(_NAME)}
+
+    def _made_only_by(self, space: str, turns: Sequence[str]) -> list[str]:
+        sources = self._ids.sources_of(space, self._ids.memories_of(space, turns))
+        return [each for each, found in sources.items() if {source.turn_id for source in found} <= set(turns)]
+
+    def _erase(self, space: str, relations: Sequence[Relation]) -> None:
+        with self._store.transaction():
+            self._store.erase(space, relations)
+
+    async def _residue(self, space: str, names: set[str]) -> tuple[Residue, ...]:
+        """`names`: digests of what must not be in the graph any more."""
+        left = [each for each in await self._run(lambda: self._store.names(space)) if _name_id(each) in names]
+        note = "names that a forgotten turn said, at which relations of other turns stand" if left else ""
+        return (
+            Residue(component=Component.GRAPH, items=len(left), verified=True, note=note),
+            Residue(component=Component.HISTORY, verified=False, note=self._store.keeps),
+        )
+
+    async def _relations(self, space: str) -> dict[str, Relation]:
+        return {_id(space, each): each for each in await self._run(lambda: self._store.relations(space))}
+
+    async def _memories(self, space: str, relations: Mapping[str, Relation]) -> list[Memory]:
+        sources = await self._run(lambda: self._ids.sources_of(space, relations))
+        return [
+            Memory(memory_id=memory_id, text=_text(space, each), kind="relation", sources=sources.get(memory_id, ()))
+            for memory_id, each in relations.items()
+        ]
+
+    async def _ask(self, space: str, purpose: str, work: Callable[[ModelCalls], ResultT]) -> ResultT:
+        """Runs what asks models; of two failures the model's own is told, which is the cause."""
+        with model_calls(space, purpose) as calls:
+            try:
+                result = await self._run(lambda: work(calls))
+            except MemdockError:
+                calls.check()
+                raise
+            calls.check()
+            return result
+
+    async def _run(self, work: Callable[[], ResultT]) -> ResultT:
+        try:
+            return await asyncio.to_thread(work)
+        except MemdockError:
+            raise
+        except Exception as fault:
+            raise _told(fault) from fault
+
+
+def _told(fault: Exception) -> MemdockError:
+    """A framework's exception by its kind; its words may hold a text of a turn and are left out."""
+    causes: list[BaseException | None] = [fault, fault.__cause__, fault.__context__]
+    if any(type(cause).__module__.startswith("neo4j") for cause in causes if cause is not None):
+        return error("STORE_UNREACHABLE", f"Neo4j cannot be used now ({type(fault).__name__}).")
+    return error("INTERNAL", f"mem0 failed ({type(fault).__name__}).")
+
+
+def _id(space: str, relation: Relation) -> str:
+    words = json.dumps([space, relation.source, relation.name, relation.destination])
+    return hashlib.sha256(words.encode()).hexdigest()[:32]
+
+
+def _name_id(name: str) -> str:
+    return _NAME + hashlib.sha256(name.encode()).hexdigest()[:32]
+
+
+def _text(space: str, relation: Relation) -> str:
+    """As mem0 shows a relation to its model; the node that it names after the space is who speaks there."""
+    self_name = space.lower().replace(" ", "_")
+    source, destination = (
+        "user" if name in (self_name, f"user_id:_{self_name}") else name
+        for name in (relation.source, relation.destination)
+    )
+    return f"{source} -- {relation.name} -- {destination}"
