@@ -2,7 +2,9 @@
 
 import json
 import os
+import subprocess
 from collections.abc import Iterator, Mapping, Sequence
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -10,8 +12,9 @@ from aiohttp import web
 
 from memdock import Client
 from memdock.types import Component, Feature, Forgotten, Residue, TurnState
-from support.adapters import MEM0G, Adapter, RunningAdapter, declares, fill, mem0g_chat, space, turn
+from support.adapters import MEM0G, Adapter, RunningAdapter, declares, environment, fill, mem0g_chat, space, turn
 from support.model_server import ModelServer, ToolCall
+from support.processes import clean_environment
 
 Triple = tuple[str, str, str]
 
@@ -175,3 +178,45 @@ def test_an_add_that_fails_takes_nothing_back(served: RunningAdapter) -> None:
             assert texts(client, name) == {"anna -- smokes -- a_pipe"}
         assert nth == 6, "three chats, and each of two names embedded once"
         assert texts(client, name) == {"anna -- sings -- a_song"}
+
+
+@pytest.mark.parametrize(
+    ("said", "word"),
+    [
+        ("likes_tea,_not_milk", "likes_tea_not_milk"),
+        ("2_times_a.week", "_2_times_a_week"),
+        ("любит", "любит"),
+        ("-", "_"),
+    ],
+)
+def test_a_relation_is_a_word_to_neo4j(adapter: Adapter, said: str, word: str) -> None:
+    script = "import sys; from memdock_mem0g.stores import relation_type; print(relation_type(sys.argv[1]))"
+    assert run(adapter, "python", "-c", script, said).stdout.strip() == word
+
+
+def test_what_cannot_be_opened_is_told_in_a_sentence(served: RunningAdapter, tmp_path: Path) -> None:
+    models = [
+        "--chat-url",
+        "http://h/v1",
+        "--chat-model",
+        "m",
+        "--embedder-url",
+        "http://h/v1",
+        "--embedder-model",
+        "e",
+    ]
+    neo4j = ["--data", str(tmp_path), "--neo4j-url", "bolt://127.0.0.1:1"]
+    for more, said in (
+        (neo4j, "--neo4j-url needs --neo4j-password"),
+        ([*neo4j, "--neo4j-password", "x"], "cannot serve: Could not connect to Neo4j"),
+        (["--data", str(served.folder)], f"cannot serve: the graph in {served.folder} cannot be opened"),
+    ):
+        refused = run(served.adapter, "memdock-mem0g", "serve", *models, "--embedder-dimension", "64", *more)
+        assert refused.returncode != 0
+        assert said in refused.stderr
+        assert "Traceback" not in refused.stderr
+
+
+def run(adapter: Adapter, program: str, *words: str) -> subprocess.CompletedProcess[str]:
+    command = [str(environment(adapter.name) / program), *words]
+    return subprocess.run(command, capture_output=True, text=True, check=False, env=clean_environment())

@@ -89,7 +89,10 @@ class GraphMemory:
                 "provider": "kuzu" if neo4j is None else "neo4j", "config": place, "threshold": threshold,
             },
         )  # fmt: skip
-        self._graph = GraphStoreFactory.create(config.graph_store.provider, config)
+        try:
+            self._graph = GraphStoreFactory.create(config.graph_store.provider, config)
+        except RuntimeError as problem:  # Kuzu's only kind
+            raise OSError(f"the graph in {folder} cannot be opened: {problem}") from problem
         self._graph.embedding_model._pass_dimensions_to_api = False  # noqa: SLF001 - many embedders refuse the field
         self._graph.embedding_model.embed = _once(self._graph.embedding_model.embed)
         self._graph.llm.generate_response = _strict(self._graph.llm.generate_response)

@@ -1,5 +1,6 @@
 """The two graph stores: transactions and erasure, each in its own Cypher, on the connection that mem0 has opened."""
 
+import re
 import threading
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
@@ -122,6 +123,12 @@ class Kuzu:
             self._graph.db.close()
 
 
+def relation_type(name: str) -> str:
+    """A name as Cypher takes it for a type without quotes: letters, digits and `_`, no digit first."""
+    word = re.sub(r"[\W_]+", "_", name).strip("_")
+    return f"_{word}" if not word or word[0].isdigit() else word
+
+
 class Neo4j:
     """Neo4j, with a transaction for each thread that opens one."""
 
@@ -133,6 +140,10 @@ class Neo4j:
         self._database = database
         self._open = threading.local()
         graph.graph.query = self._query
+        clean = graph._remove_spaces_from_entities  # noqa: SLF001 - mem0 writes what it leaves into its Cypher
+        graph._remove_spaces_from_entities = lambda found: [  # noqa: SLF001
+            {**each, "relationship": relation_type(each["relationship"])} for each in clean(found)
+        ]
 
     def _query(self, query: str, params: dict[str, Any] | None = None) -> list[dict[str, Any]]:
         transaction = getattr(self._open, "transaction", None)
