@@ -263,9 +263,10 @@ def answerer_of(context: click.Context) -> ModelSettings:
 
 
 def judge_of(context: click.Context) -> ModelSettings:
-    """The judge of the `--judge-...` options; raises `SettingsError`."""
+    """The judge of the `--judge-...` options; the offline one where `--judges` counts. Raises `SettingsError`."""
+    if _takes_judges(context):
+        return ModelSettings()
     given = context.params
-    _refuse_both(given)
     return ModelSettings(
         endpoint=_endpoint("judge", context),
         prompt=str(given["judge_prompt"] or ""),
@@ -276,17 +277,12 @@ def judge_of(context: click.Context) -> ModelSettings:
     )
 
 
-def _refuse_both(given: dict[str, Any]) -> None:
-    if given["judges"] is not None and (given["judge_url"] or given["judge_model"]):
-        raise SettingsError("give --judges, or --judge-url and --judge-model (or their variables), not both")
-
-
 def judges_of(context: click.Context) -> tuple[NamedJudge, ...]:
-    """The judges of the `--judges` file, none without it; raises `SettingsError`."""
+    """The judges of the `--judges` file; none without it, or where one judge counts. Raises `SettingsError`."""
     given = context.params
-    if given["judges"] is None:
+    if not _takes_judges(context):
         return ()
-    _refuse_both(given)
+    _refuse_without_model("judge", context)
     from memdock_evaluator.judging.configured import read_judges
 
     limits = {"timeout_s": given["model_timeout"], "tries": given["model_tries"]}
@@ -294,6 +290,27 @@ def judges_of(context: click.Context) -> tuple[NamedJudge, ...]:
         return tuple(read_judges(given["judges"], **limits, concurrency=given["model_concurrency"]))
     except SettingsError as error:
         raise SettingsError(f"--judges {error}") from error
+
+
+_PRECEDENCE = (ParameterSource.DEFAULT_MAP, ParameterSource.ENVIRONMENT, ParameterSource.COMMANDLINE)
+"""What goes before what stands ahead of it: a plan, a variable, what is typed."""
+
+
+def _takes_judges(context: click.Context) -> bool:
+    """Whether `--judges` counts, or the one judge; raises `SettingsError` where neither goes before the other."""
+    given = context.params
+    if given["judges"] is None:
+        return False
+    several = _precedence(context, "judges")
+    one = max((_precedence(context, name) for name in ("judge_url", "judge_model") if given[name]), default=-1)
+    if several == one:
+        raise SettingsError("give --judges, or --judge-url and --judge-model, not both")
+    return several > one
+
+
+def _precedence(context: click.Context, name: str) -> int:
+    source = context.get_parameter_source(name)
+    return _PRECEDENCE.index(source) if source in _PRECEDENCE else -1
 
 
 def _sample(given: Mapping[str, Any]) -> Sample | None:
@@ -341,13 +358,19 @@ def _endpoint(purpose: str, context: click.Context) -> ModelEndpoint | None:
 
 def _refuse_without_model(purpose: str, context: click.Context) -> None:
     """What was typed for a model must not be dropped where no model is asked; variables may stand there unused."""
-    ours = {"rubric"} if purpose == "judge" else set()
     for option in context.command.params:
         name = option.name or ""
-        if (name in ours or name.startswith(f"{purpose}_")) and _is_typed(context, name):
+        if _is_of_model(name, purpose) and _is_typed(context, name):
             by_file = purpose == "judge" and context.params["judges"] is not None
             do = "write it into the file of --judges" if by_file else f"give --{purpose}-url and --{purpose}-model"
             raise SettingsError(f"{option.opts[0]} is for the one model of --{purpose}-url, and none was given: {do}")
+
+
+def _is_of_model(name: str, purpose: str) -> bool:
+    """Whether an option is for the one model; how often answers are judged is the run's to say."""
+    if name == "judge_repeats":
+        return False
+    return name.startswith(f"{purpose}_") or (name == "rubric" and purpose == "judge")
 
 
 def secret_of(context: click.Context, name: str) -> str:
