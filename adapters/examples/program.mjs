@@ -1,5 +1,6 @@
 // What both programs share: their options, what is said once calls are taken, and an end that loses nothing.
 
+import { setImmediate as nextTurn } from 'node:timers/promises';
 import { parseArgs } from 'node:util';
 
 import { Memory } from './memory.mjs';
@@ -15,6 +16,7 @@ export async function run(system, scheme, listen) {
   const { port, close } = await listen(memory, options.host, options.port);
   console.log(`serving ${scheme}://${options.host}:${port}`);
   const end = async () => {
+    for (let turn = 0; turn < 3; turn += 1) await nextTurn(); // requests that lie in a socket by now are inside
     memory.stop();
     await close();
     process.exit(0);
