@@ -68,9 +68,8 @@ class PageWords(Words):
 
     def points(self, difference: float) -> str:
         """A difference of shares in points, with its sign."""
-        points = round(100 * difference, 1)
-        sign = "−" if points < 0 else "+" if points > 0 else ""
-        return sign + self.number(abs(points), 1)
+        points = self.number(abs(100 * difference), 1)
+        return points if points == self.number(0, 1) else ("−" if difference < 0 else "+") + points
 
     def amount(self, money: float | None) -> str:
         """Money to three digits that count and at least to the hundredth."""

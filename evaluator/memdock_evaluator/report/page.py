@@ -18,7 +18,7 @@ from memdock_evaluator.summary.caveats import FEW_QUESTIONS, TITLES
 from memdock_evaluator.summary.comparisons import Comparisons
 from memdock_evaluator.summary.costs import PURPOSES
 from memdock_evaluator.summary.heat import heat_maps
-from memdock_evaluator.summary.ranking import display_name, languages_of, systems_in_order, tracks_of
+from memdock_evaluator.summary.ranking import block_of, display_name, ks_of, languages_of, systems_in_order, tracks_of
 from memdock_evaluator.summary.recall import recall
 from memdock_evaluator.summary.shape import Caveat, Summary
 from memdock_evaluator.tables.published import SOURCE, published
@@ -58,6 +58,8 @@ def render(
         languages=languages_of(summary["systems"]),
         systems_in_order=systems_in_order,
         tracks_of=tracks_of,
+        ks_of=ks_of,
+        block_of=block_of,
         slices=table,
         cutoffs=cutoffs(summary),
         baselines={system.name for system in manifest.plan.systems if system.baseline},

@@ -14,8 +14,8 @@ from memdock_evaluator.summary.shape import Figures, LanguageSummary, Summary
 from memdock_evaluator.words.sentence import said
 
 AXIS = "semantic"
-OTHERS = said("other baselines")
-"""The systems of no family."""
+OTHERS = {False: said("other memory systems"), True: said("other baselines")}
+"""The systems of no family, by whether they are baselines."""
 
 GROUPS = {
     taxonomy.EXTRACTION: said("Extraction"),
@@ -87,7 +87,7 @@ class HeatMap:
 
 
 def heat_maps(summary: Summary, families: Sequence[Family]) -> list[HeatMap]:
-    """Family by family, those of memory systems first, a map a language; then the systems of no family.
+    """Family by family, a map a language: those of memory systems and the memory systems of no family, then baselines.
 
     None where the data has no such types.
     """
@@ -95,15 +95,22 @@ def heat_maps(summary: Summary, families: Sequence[Family]) -> list[HeatMap]:
 
 
 def _maps(summary: Summary, families: Sequence[Family]) -> Iterator[HeatMap]:
-    in_order = sorted(families, key=lambda family: all(name.startswith(PREFIX) for name in family.systems))
-    of_family = {family.name: family.systems for family in in_order}
-    named = {system for systems in of_family.values() for system in systems}
-    rest = tuple(name for name in summary["systems"] if name not in named)
-    for family, systems in (*of_family.items(), (OTHERS, rest)):
+    named = {system for family in families for system in family.systems}
+    rest = [name for name in summary["systems"] if name not in named]
+    groups: dict[bool, list[tuple[str, Sequence[str]]]] = {False: [], True: []}
+    for family in families:
+        groups[all(map(_is_baseline, family.systems))].append((family.name, family.systems))
+    for baselines, others in OTHERS.items():
+        groups[baselines].append((others, [name for name in rest if _is_baseline(name) == baselines]))
+    for title, systems in (*groups[False], *groups[True]):
         for language in languages_of(summary["systems"]):
             found = {name: its for name, its in systems_in_order(summary, language) if name in systems}
             if any(AXIS in its["slices"] for its in found.values()):
-                yield _map(family, language, found)
+                yield _map(title, language, found)
+
+
+def _is_baseline(system: str) -> bool:
+    return system.startswith(PREFIX)
 
 
 def _map(family: str, language: str, found: Mapping[str, LanguageSummary]) -> HeatMap:

@@ -61,6 +61,18 @@ def tracks_of(summary: Summary, language: str) -> list[str]:
     return [track for track in TRACKS if track in found]
 
 
+def block_of(summary: Summary, system: str) -> tuple[bool, str, int | None]:
+    """Whether a baseline, the track and the k, `None` where a vendor set it: systems of one block stand together."""
+    found = summary["systems"][system]
+    return found["baseline"], found["track"], None if found["track"] == Track.VENDOR else found["k"]
+
+
+def ks_of(summary: Summary, language: str) -> list[int]:
+    """The k of a language's blocks, from the smallest."""
+    blocks = {block_of(summary, name) for name, its, _ in each(summary["systems"]) if its == language}
+    return sorted({k for _, _, k in blocks if k is not None})
+
+
 def systems_in_order(summary: Summary, language: str) -> list[tuple[str, LanguageSummary]]:
     """The systems that ran in a language with their figures, baselines last; where they are not ranked, by name.
 
@@ -74,9 +86,8 @@ def systems_in_order(summary: Summary, language: str) -> list[tuple[str, Languag
 
     def place(entry: tuple[str, LanguageSummary]) -> tuple[bool, int, int, float, str]:
         name, figures = entry
-        system = summary["systems"][name]
-        k = 0 if system["track"] == Track.VENDOR else system["k"] or 0
+        baseline, track, k = block_of(summary, name)
         accuracy = figures["judge_accuracy"] if summary["ranked"][language] else None
-        return system["baseline"], TRACKS.index(system["track"]), k, -(accuracy or 0.0), name
+        return baseline, TRACKS.index(track), k or 0, -(accuracy or 0.0), name
 
     return sorted(found, key=place)

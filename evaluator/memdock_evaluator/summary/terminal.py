@@ -1,5 +1,7 @@
 """The summary as tables in a terminal."""
 
+from collections.abc import Iterator
+
 from rich.box import SIMPLE_HEAD
 from rich.console import Console
 from rich.markup import escape
@@ -8,14 +10,17 @@ from rich.table import Table
 
 from memdock_evaluator.summary import recall
 from memdock_evaluator.summary.axes import in_order, title, values_in_order
-from memdock_evaluator.summary.ranking import display_name, languages_of, systems_in_order, tracks_of
+from memdock_evaluator.summary.ranking import block_of, display_name, ks_of, languages_of, systems_in_order, tracks_of
 from memdock_evaluator.summary.shape import Figures, LanguageSummary, Summary
 from memdock_evaluator.words import counted
+from memdock_evaluator.words.counting import half_up
 
 _SHOWN_AXES = ("group", "scope_temporality", "temporal_expression")
 """Of RUMBA's axes, those that fit a terminal; a data set without them shows all that have few values."""
 
 _MOST_SLICES = 8
+_ROOMY = 10_000
+"""Columns in which any table has all that it wants."""
 
 
 def print_summary(summary: Summary, console: Console) -> None:
@@ -27,7 +32,7 @@ def print_summary(summary: Summary, console: Console) -> None:
     for language in languages_of(summary["systems"]):
         console.print(f"[bold]{_heading(summary, language)}[/]")
         blocks = [_answers(summary, language, track) for track in tracks_of(summary, language) or [""]]
-        for table in (*blocks, _retrieval(summary, language), _slices(summary, language)):
+        for table in (*blocks, _retrieval(summary, language), *_slices(summary, language, console)):
             if table.row_count:
                 console.print(table)
     for caveat in summary["caveats"]:
@@ -37,15 +42,18 @@ def print_summary(summary: Summary, console: Console) -> None:
 
 def share(value: float | None) -> str:
     """A score of 0 to 1 as per cent without the sign, "–" where there is none."""
-    return "–" if value is None else f"{100 * value:.1f}"
+    return "–" if value is None else half_up(100 * value, ".1f")
 
 
 def _answers(summary: Summary, language: str, track: str) -> Table:
     """The systems of a track, which are ranked among themselves, and the baselines as bounds."""
     table = _table(f"answers, {track} track" if track else "answers", "accuracy", "95 %", "F1", "coverage")
+    block = None
     for name, found in systems_in_order(summary, language):
         if not summary["systems"][name]["baseline"] and summary["systems"][name]["track"] != track:
             continue
+        if block not in (None, block := block_of(summary, name)):
+            table.add_section()
         interval = found["judge_accuracy_interval"]
         table.add_row(
             _name(summary, name),
@@ -90,14 +98,26 @@ def _heading(summary: Summary, language: str) -> str:
     found = [figures for _, figures in systems_in_order(summary, language)]
     questions = max(figures["n_questions"] for figures in found)
     dialogues = max(figures["n_dialogues"] for figures in found)
-    order = "by accuracy" if summary["ranked"][language] else "by name, not ranked"
+    each_k = " at each k" if len(ks_of(summary, language)) > 1 else ""
+    order = f"by accuracy{each_k}" if summary["ranked"][language] else f"by name{each_k}, not ranked"
     rules = f", {' and '.join(summary['offline'])} by offline rules" if summary["offline"] else ""
     size = f"{counted(questions, 'question')}, {counted(dialogues, 'dialogue')}"
     return f"{language}: {size}, systems {order}{rules}; scores in per cent"
 
 
-def _slices(summary: Summary, language: str) -> Table:
-    systems = systems_in_order(summary, language)
+def _slices(summary: Summary, language: str, console: Console) -> Iterator[Table]:
+    """As many systems as fit side by side in a table, the next in a further one."""
+    roomy = console.options.update(max_width=_ROOMY)
+    shown: list[tuple[str, LanguageSummary]] = []
+    for system in systems_in_order(summary, language):
+        if shown and console.measure(_slice_table(summary, [*shown, system]), options=roomy).maximum > console.width:
+            yield _slice_table(summary, shown)
+            shown = []
+        shown.append(system)
+    yield _slice_table(summary, shown)
+
+
+def _slice_table(summary: Summary, systems: list[tuple[str, LanguageSummary]]) -> Table:
     table = _table("accuracy/MRR by slice", "n/n")
     for name, _ in systems:
         table.add_column(_name(summary, name), justify="right", overflow="fold", min_width=9)

@@ -4,6 +4,8 @@ from dataclasses import dataclass
 from math import floor, log10
 from typing import TypeAlias
 
+from memdock_evaluator.words.counting import half_up
+
 Cell: TypeAlias = str | int | float | bool | None
 
 DIGITS = 2
@@ -35,7 +37,7 @@ def percent(share: float | None) -> float | None:
 
 def rounded(value: float) -> float:
     """A figure as it is written; never a zero with a sign."""
-    return round(value, DIGITS) + 0.0
+    return float(half_up(value, f".{DIGITS}f")) + 0.0
 
 
 def amount(money: float | None) -> str | None:

@@ -4,6 +4,8 @@ from collections.abc import Mapping, Sequence
 from string import Formatter
 from typing import Any, Self
 
+from memdock_evaluator.words.counting import half_up
+
 
 class Filler(Formatter):
     """Fills `{name}` in a text; numbers are written with the signs of a language, `{share:.1%}` too."""
@@ -12,8 +14,9 @@ class Filler(Formatter):
         self._signs = str.maketrans({",": group, ".": point, "%": percent})
 
     def number(self, value: float, spec: str = ",") -> str:
-        """A number in a format of Python's; by default with signs between the thousands."""
-        return format(value, spec).translate(self._signs)
+        """A number in a format of Python's, a half rounded up; by default with signs between the thousands."""
+        found = half_up(value, spec) if isinstance(value, float) and "." in spec else format(value, spec)
+        return found.translate(self._signs)
 
     def format_field(self, value: Any, format_spec: str) -> str:
         """The text of one value: of several, with commas between them."""

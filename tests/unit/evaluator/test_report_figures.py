@@ -95,6 +95,14 @@ def test_the_heat_maps_stand_by_family_and_mark_few_questions(page: Document) ->
     assert sum(mark.get("title") == "6 questions only" for mark in page.of("abbr")) == 13 * 2 * 17
 
 
+def test_results_of_several_k_stand_under_a_heading_of_each(page: Document) -> None:
+    first = page.text[page.text.index("Scores in per cent, systems of one k by accuracy") :]
+    places = [first.index(f"k = {k} ") for k in (3, 10, 20)]
+    assert places == sorted(places)
+    assert first.index("rag-dense@3 ") < places[1] < first.index("rag-hybrid ") < places[2]
+    assert places[2] < first.index("Baselines") < first.index("full-context")
+
+
 def test_money_names_what_has_no_price(page: Document) -> None:
     text = page.text
     assert "USD by list prices of 2025-06-30" in text

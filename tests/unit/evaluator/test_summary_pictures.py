@@ -36,6 +36,17 @@ def test_a_heat_map_is_of_one_family_and_language_with_types_in_the_papers_order
     assert {row.system for row in first.rows} == set(MEMORY)
 
 
+def test_memory_systems_of_no_family_stand_apart_from_baselines() -> None:
+    families = (
+        Family(name="full context", systems=("baseline:full-context",)),
+        Family(name="rag", systems=("rag-dense@10", "rag-hybrid")),
+    )
+    maps = {heat.family: heat for heat in heat_maps(summary(), families) if heat.language == "en"}
+    assert list(maps) == ["rag", "other memory systems", "full context", "other baselines"]
+    assert {row.system for row in maps["other memory systems"].rows} == set(MEMORY) - {"rag-dense@10", "rag-hybrid"}
+    assert {row.system for row in maps["other baselines"].rows} == {"baseline:oracle", "baseline:refusal"}
+
+
 def test_a_cell_is_the_accuracy_of_its_slice_and_few_questions_are_marked() -> None:
     first = heat_maps(summary(), FAMILIES)[0]
     row = next(row for row in first.rows if row.system == "zep")

@@ -8,6 +8,7 @@ from rich.console import Console
 
 from memdock_evaluator.summary import print_summary, summarise
 from memdock_evaluator.summary.caveats import FEW_QUESTIONS
+from support.paper_rows import SYSTEMS, a_paper_run
 from support.synthetic_rows import BASELINES, Run, a_manifest, a_row, a_run, a_system
 
 ENOUGH = [a_row(question_id=f"q{number}") for number in range(FEW_QUESTIONS)]
@@ -43,6 +44,25 @@ def test_the_terminal_fits_eighty_columns() -> None:
     lines = printed(run, width=80).splitlines()
     assert max(map(len, lines)) <= 80
     assert not any("…" in line for line in lines)
+
+
+def test_every_system_has_its_whole_name_and_its_slices_however_narrow_the_terminal() -> None:
+    run = a_paper_run(dialogues=6, questions=102)
+    lines = printed(run, width=80).splitlines()
+    assert max(map(len, lines)) <= 80
+    assert not any("…" in line for line in lines)
+    heads = [line.replace(" *", "").split()[3:] for line in lines if line.startswith(" accuracy/MRR by slice")]
+    shown = [name for head in heads[: len(heads) // 2] for name in head if name != "n/n"]
+    assert len(heads) > 4
+    assert sorted(shown) == sorted(name.removeprefix("baseline:") for name in SYSTEMS)
+    rows = [line.split() for line in lines if line.startswith("   multi+temporal")]
+    assert sum(len(row) - 2 for row in rows) == 2 * len(SYSTEMS)
+
+
+def test_the_order_is_said_to_be_by_accuracy_at_each_k_where_there_are_several() -> None:
+    run = a_paper_run(dialogues=6, questions=102)
+    assert "systems by accuracy at each k;" in " ".join(printed(run).split())
+    assert "systems by accuracy;" in printed(a_run())
 
 
 def test_recall_stands_at_several_numbers_of_memories_by_session_and_by_turn() -> None:

@@ -6,6 +6,7 @@ import orjson
 import pytest
 
 from memdock_evaluator.report.language import PageWords
+from memdock_evaluator.words.counting import half_up
 from memdock_evaluator.words.language import Words
 from memdock_evaluator.words.sentence import Sentence, said, said_n
 
@@ -44,7 +45,7 @@ def test_figures_of_the_page() -> None:
     assert (english.share(0.6604), russian.share(0.6604), english.share(None)) == ("66.0", "66,0", "–")
     assert (english.points(-0.1234), russian.points(0.1), english.points(-0.0004)) == ("−12.3", "+10,0", "0.0")
     assert (english.probability(0.0004), russian.probability(0.0123)) == ("< 0.001", "0,012")
-    assert [russian.ms(time) for time in (4.25, 250, 1500, 180_000)] == ["4,2 мс", "250 мс", "1,5 с", "3,0 мин"]
+    assert [russian.ms(time) for time in (4.25, 250, 1500, 180_000)] == ["4,3 мс", "250 мс", "1,5 с", "3,0 мин"]
     assert [english.requests(unit) for unit in ("pair", "batch:1", "batch:50")] == [
         "one request a pair of turns",
         "one request every 1 turn",
@@ -78,3 +79,14 @@ def test_a_sentence_of_the_code_is_english_until_a_page_says_it() -> None:
 def test_a_share_is_written_in_per_cent() -> None:
     sentence = Sentence("{share:.1%}", values={"share": 0.9551})
     assert (sentence, RUSSIAN.word(sentence)) == ("95.5%", "95,5\u00a0%")
+
+
+@pytest.mark.parametrize(
+    ("share", "shown"), [(0.125, "13"), (0.375, "38"), (0.625, "63"), (0.875, "88"), (0.005, "1"), (0.1249, "12")]
+)
+def test_a_half_is_rounded_up(share: float, shown: str) -> None:
+    assert Words("en").number(100 * share) == shown
+    assert half_up(100 * share, ".0f") == shown
+    assert said("{share:.0%}", share=share) == f"{shown}%"
+    assert half_up(-100 * 0.125, ".0f") == "-13"
+    assert half_up(28.499999999999996, ".0f") == "29"
