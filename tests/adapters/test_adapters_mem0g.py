@@ -4,6 +4,7 @@ import json
 import os
 import subprocess
 from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -116,6 +117,15 @@ def test_the_speaker_is_shown_as_user_and_not_as_the_space(served: RunningAdapte
     with served.client() as client:
         fill(client, name, turn("t1", "persimmon is my cat"))
         assert texts(client, name) == {"persimmon -- is_my_cat -- user"}
+
+
+def test_what_the_system_says_is_no_memory_and_can_be_forgotten(served: RunningAdapter) -> None:
+    name = space()
+    with served.client() as client:
+        fill(client, name, replace(turn("t1", "be brief"), role="system"))
+        assert [each.state for each in client.list_turns(name)] == [TurnState.NO_MEMORY]
+        assert not served.models.requests
+        assert client.forget(name, turn_ids=["t1"]).erased_turn_ids == ("t1",)
 
 
 def test_a_relation_of_two_turns_goes_with_the_last_of_them(served: RunningAdapter) -> None:

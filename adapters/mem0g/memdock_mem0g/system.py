@@ -95,13 +95,17 @@ class Mem0gSystem:
 
     async def _add(self, space: str, turns: Sequence[Turn]) -> Outcome:
         sources = [Source(session_id=turn.session_id, turn_id=turn.turn_id) for turn in turns]
-        text = "\n".join(turn.text for turn in turns)
+        add = f"{_ADD}{uuid.uuid4().hex}"
+        text = "\n".join(turn.text for turn in turns if turn.role != "system")  # as in mem0's own add
+        if not text:
+            await self._run(lambda: self._ids.add(space, [add], sources))
+            return Outcome(state=TurnState.NO_MEMORY)
 
         def note(calls: ModelCalls, change: Change) -> None:
             """Before the graph is committed: a relation is never there without its turns."""
             calls.check()
             made = [_id(space, each) for each in change.added] + [_name_id(each) for each in change.names]
-            self._ids.add(space, [f"{_ADD}{uuid.uuid4().hex}", *made], sources)
+            self._ids.add(space, [add, *made], sources)
 
         try:
             change = await self._ask(
