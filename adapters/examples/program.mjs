@@ -12,8 +12,10 @@ import { Store } from './store.mjs';
  */
 export async function run(system, scheme, listen) {
   const options = read(system);
-  const memory = new Memory(options.system, new Store(options.data));
-  const { port, close } = await listen(memory, options.host, options.port);
+  const { memory, port, close } = await open(options, listen).catch((problem) => {
+    console.error(`cannot serve: ${problem.message}`); // a port in use, a folder that cannot be written
+    process.exit(1);
+  });
   console.log(`serving ${scheme}://${options.host}:${port}`);
   const end = async () => {
     for (let turn = 0; turn < 3; turn += 1) await nextTurn(); // requests that lie in a socket by now are inside
@@ -22,6 +24,11 @@ export async function run(system, scheme, listen) {
     process.exit(0);
   };
   process.once('SIGTERM', end).once('SIGINT', end);
+}
+
+async function open({ system, data, host, port }, listen) {
+  const memory = new Memory(system, new Store(data));
+  return { memory, ...(await listen(memory, host, port)) };
 }
 
 function read(system) {

@@ -2,6 +2,7 @@
 
 import re
 import shutil
+import socket
 import subprocess
 import sys
 from pathlib import Path
@@ -50,6 +51,37 @@ def run(folder: Path, script: str) -> str:
 def test_the_memory_system_itself(clone: Path) -> None:
     said = run(clone / "adapters/examples", "node --test")
     assert "# pass 6\n# fail 0" in said
+
+
+@pytest.mark.parametrize(
+    ("flags", "code", "said"),
+    [
+        ("--listen nowhere", 2, "--listen must be HOST:PORT"),
+        ("--system No", 2, "--system must be"),
+        ("--colour red", 2, "usage: node server.mjs"),
+        ("--data taken", 1, "cannot serve: "),
+    ],
+)
+def test_what_cannot_be_started_is_told_in_a_sentence(clone: Path, flags: str, code: int, said: str) -> None:
+    folder = clone / "adapters/examples"
+    (folder / "taken").touch()
+    told = run(folder, f"node node-http/server.mjs {flags} 2>&1 || echo ended with $?")
+    assert f"ended with {code}" in told
+    assert said in told
+    assert "    at " not in told
+
+
+def test_a_port_in_use_is_told_in_a_sentence(clone: Path) -> None:
+    with socket.socket() as taken:
+        taken.bind(("127.0.0.1", 0))
+        taken.listen()
+        address = f"127.0.0.1:{taken.getsockname()[1]}"
+        told = run(
+            clone / "adapters/examples", f"node node-http/server.mjs --listen {address} 2>&1 || echo ended with $?"
+        )
+    assert "cannot serve: listen EADDRINUSE" in told
+    assert "ended with 1" in told
+    assert "    at " not in told
 
 
 @pytest.mark.slow

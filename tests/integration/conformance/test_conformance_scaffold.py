@@ -97,6 +97,14 @@ def test_its_server_starts(folder: Path) -> None:
     assert "my-memory conforms: 2 passed, in" in done.words
 
 
+def test_its_server_tells_in_a_sentence_what_it_cannot_be_started_with(folder: Path) -> None:
+    done = run("memdock_my_memory.cli", "serve", "--data", folder / "README.md/data", beside=folder)
+    assert (done.code, done.words) == (1, f"Error: {folder / 'README.md/data'}: Not a directory")
+    done = run("memdock_my_memory.cli", "serve", "--http", "nowhere", "--data", folder / "data", beside=folder)
+    assert done.code == 1
+    assert "cannot listen on nowhere" in done.words
+
+
 @pytest.mark.slow
 @pytest.mark.timeout(300)
 def test_it_passes_the_core_and_what_a_kill_takes_is_known(folder: Path) -> None:
