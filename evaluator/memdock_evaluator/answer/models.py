@@ -15,9 +15,10 @@ from memdock import usage
 from memdock_evaluator.answer.completion import Completion, key_of
 from memdock_evaluator.answer.endpoint import ModelEndpoint
 from memdock_evaluator.answer.limiter import LONGEST_WAIT_S, AskedToWaitError, Slot
+from memdock_evaluator.answer.paid import note_paid
 from memdock_evaluator.answer.providers import Providers
 from memdock_evaluator.answer.refusals import Refusal, read_refusal, retry_after_s
-from memdock_evaluator.answer.reply_cache import CacheError
+from memdock_evaluator.answer.reply_cache import CacheError, ReplyCache
 from memdock_evaluator.answer.tokens import estimated_tokens
 from memdock_evaluator.cost.bill import from_cache
 from memdock_evaluator.faults import Breaker, Fault, RunStoppedError
@@ -110,14 +111,29 @@ class ChatModel:
         try:
             key = key_of(self._endpoint.url, body, f"{self._endpoint.purpose} {use}") if cache else b""
             if cache and (known := cache.get(key, spaces)) is not None:
-                self._count(known, from_cache(self._endpoint.purpose))
+                if self._is_owed(cache, key):
+                    self._pay(known)
+                    self._note_paid(key)
+                else:
+                    self._count(known, from_cache(self._endpoint.purpose))
                 return known
             completion = await self._asked(prompt, body)
             if cache and usable(completion.text):
-                cache.put(key, completion, spaces)
+                cache.put(key, completion, spaces, run=self._providers.run_id)
+                self._note_paid(key)
         except CacheError as error:
             raise RunStoppedError(str(error)) from error
         return completion
+
+    def _is_owed(self, cache: ReplyCache, key: bytes) -> bool:
+        """Whether this run paid for the reply and was killed before its bill had it."""
+        run_id, paid = self._providers.run_id, self._providers.paid
+        return bool(run_id) and key.hex() not in paid and cache.was_paid_by(key, run_id)
+
+    def _note_paid(self, key: bytes) -> None:
+        if self._providers.run_id:
+            self._providers.paid.add(key.hex())
+            note_paid(key.hex())
 
     async def _asked(self, prompt: str, body: Mapping[str, Any]) -> Completion:
         try:
@@ -210,12 +226,15 @@ class ChatModel:
             output_tokens=counted.completion_tokens if counted else estimated_tokens(content),
             estimated=counted is None,
         )
-        self._count(completion, self._endpoint.purpose)
-        if self._providers.budget is not None:
-            self._providers.budget.pay(self._endpoint.model, completion.input_tokens, completion.output_tokens)
+        self._pay(completion)
         if choice.finish_reason == "content_filter" or choice.message.refusal:
             raise self._declined()
         return completion
+
+    def _pay(self, completion: Completion) -> None:
+        self._count(completion, self._endpoint.purpose)
+        if self._providers.budget is not None:
+            self._providers.budget.pay(self._endpoint.model, completion.input_tokens, completion.output_tokens)
 
     def _count(self, completion: Completion, purpose: str) -> None:
         usage.count(

@@ -16,6 +16,10 @@ class Providers:
     say: Say = unheard
     cache: ReplyCache | None = None
     budget: Budget | None = None
+    run_id: str = ""
+    """Whose bill the replies are on; "" before that is known, and where there is no bill."""
+    paid: set[str] = field(default_factory=set)
+    """The cache's keys, in hexadecimal digits, of the replies that are on that bill."""
     _limiters: dict[tuple[str, str], Limiter] = field(default_factory=dict)
 
     def limiter(self, endpoint: ModelEndpoint) -> Limiter:

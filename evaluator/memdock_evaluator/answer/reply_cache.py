@@ -31,6 +31,7 @@ CREATE TABLE IF NOT EXISTS replies (
 CREATE TABLE IF NOT EXISTS spaces (space TEXT, key BLOB, PRIMARY KEY (space, key)) WITHOUT ROWID;
 CREATE INDEX IF NOT EXISTS spaces_by_key ON spaces (key);
 CREATE TABLE IF NOT EXISTS purged (space TEXT PRIMARY KEY) WITHOUT ROWID;
+CREATE TABLE IF NOT EXISTS payers (key BLOB, run TEXT, PRIMARY KEY (key, run)) WITHOUT ROWID;
 PRAGMA application_id = {_APPLICATION};
 COMMIT;
 """
@@ -79,16 +80,20 @@ class ReplyCache:
             raise CacheError(f"{self.path} is another database, no cache of replies: give another file")
         for pragma in _PRAGMAS:
             self._database.execute(pragma)
-        if not of_ours:
-            self._database.executescript(_TABLES)
+        self._database.executescript(_TABLES)  # also what a cache of an earlier version lacks
 
     def get(self, key: bytes, spaces: Sequence[str]) -> Completion | None:
         """The reply to a request, which from now on is also known to derive from `spaces`."""
         return self._tried(lambda: self._get(key, spaces))
 
-    def put(self, key: bytes, reply: Completion, spaces: Sequence[str]) -> None:
-        """Keeps a reply, unless one of `spaces` was purged."""
-        self._tried(lambda: self._put(key, reply, spaces))
+    def put(self, key: bytes, reply: Completion, spaces: Sequence[str], *, run: str = "") -> None:
+        """Keeps a reply, unless one of `spaces` was purged. `run`: the id of the run that paid for it, "" for none."""
+        self._tried(lambda: self._put(key, reply, spaces, run))
+
+    def was_paid_by(self, key: bytes, run: str) -> bool:
+        """Whether this run asked the model for the reply, rather than found it here."""
+        query = "SELECT EXISTS (SELECT 1 FROM payers WHERE key = ? AND run = ?)"
+        return self._tried(lambda: bool(self._database.execute(query, (key, run)).fetchone()[0]))
 
     def purge(self, space: str) -> int:
         """Takes away what derives from a space, from the file's pages too, and gives the number of replies."""
@@ -119,7 +124,7 @@ class ReplyCache:
             [(space, key) for space in spaces],
         )
 
-    def _put(self, key: bytes, reply: Completion, spaces: Sequence[str]) -> None:
+    def _put(self, key: bytes, reply: Completion, spaces: Sequence[str], run: str) -> None:
         with self._transaction():
             purged = (self._database.execute("SELECT 1 FROM purged WHERE space = ?", (space,)) for space in spaces)
             if any(row.fetchone() for row in purged):
@@ -128,6 +133,8 @@ class ReplyCache:
                 "INSERT OR REPLACE INTO replies VALUES (?, ?, ?, ?, ?)",
                 (key, reply.text, reply.input_tokens, reply.output_tokens, reply.estimated),
             )
+            if run:
+                self._database.execute("INSERT OR IGNORE INTO payers VALUES (?, ?)", (key, run))
             self._derive(key, spaces)
 
     def _purge(self, space: str) -> int:
@@ -135,6 +142,7 @@ class ReplyCache:
             keys = self._database.execute("SELECT key FROM spaces WHERE space = ?", (space,)).fetchall()
             self._database.executemany("DELETE FROM replies WHERE key = ?", keys)
             self._database.executemany("DELETE FROM spaces WHERE key = ?", keys)
+            self._database.executemany("DELETE FROM payers WHERE key = ?", keys)
             self._database.execute("INSERT OR IGNORE INTO purged VALUES (?)", (space,))
         busy, _, _ = self._database.execute("PRAGMA wal_checkpoint(TRUNCATE)").fetchone()
         if busy:

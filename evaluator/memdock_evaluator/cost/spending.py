@@ -8,7 +8,7 @@ from memdock_evaluator.cost.prices import PriceError, Prices
 from memdock_evaluator.results.folder import Folder
 from memdock_evaluator.results.manifest import Plan
 from memdock_evaluator.results.parts import Parts, Unit
-from memdock_evaluator.results.records import ANSWER, CLOSE, INGEST
+from memdock_evaluator.results.records import ANSWER, CLOSE, INGEST, JUDGE
 
 
 def models_of(plan: Plan) -> set[str]:
@@ -33,6 +33,13 @@ def left_out(plan: Plan, prices: Prices) -> list[str]:
         if plan.reused is None and not system.baseline
     }
     return [f"{system} ({', '.join(names)})" for system, names in unknown.items() if names]
+
+
+def paid_replies_of(folder: Folder, units: Iterable[Unit]) -> set[str]:
+    """The keys of the cache's replies that the parts in `folder` have paid for; raises `PartError`."""
+    parts = [Parts(folder, unit) for unit in units]
+    answers = {key for each in parts for record in each.read(ANSWER) for key in record.paid}
+    return answers | {key for each in parts for record in each.read(JUDGE) for key in record.paid}
 
 
 def budget_of(limit: float, prices: Prices, plan: Plan, folder: Folder, units: Iterable[Unit]) -> Budget:

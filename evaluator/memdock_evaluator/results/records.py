@@ -98,6 +98,8 @@ class Answered(Asking):
     estimated: bool = False
     usage: tuple[ModelUsage, ...] = ()
     """All replies that came, those too that could not be used; what was paid for, by model and purpose."""
+    paid: tuple[str, ...] = ()
+    """With a cache: the keys there, in hexadecimal digits, of the replies that `usage` has paid for."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -114,6 +116,8 @@ class Judged(Asking):
     """Of the further judges, by name."""
     usage: tuple[ModelUsage, ...] = ()
     """All replies that came to any of the judges, as those of `Answered`."""
+    paid: tuple[str, ...] = ()
+    """As that of `Answered`."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -11,6 +11,7 @@ from typing import TypeVar
 from memdock import usage
 from memdock_evaluator.answer.answerer import Answer, Answerer, Asked
 from memdock_evaluator.answer.judge import Judge, ToJudge, Verdict
+from memdock_evaluator.answer.paid import paid_replies
 from memdock_evaluator.dataset import Dialogue, Question
 from memdock_evaluator.faults import Fault, RunStoppedError
 from memdock_evaluator.results.parts import Parts
@@ -99,13 +100,13 @@ class Answering:
             context_tokens=context_size(asked),
             memories_given=len(asked.memories),
         )
-        with self._paying(ANSWER, asking) as meter:
+        with self._paying(ANSWER, asking) as (meter, paid):
             try:
                 answer, timings = await self._timed(
                     Stage.ANSWER, key, lambda: self.answerer.answer(asked, repeat=key[1])
                 )
             except Fault as fault:
-                return replace(asking, blame=blame_of(fault), usage=meter.models)
+                return replace(asking, blame=blame_of(fault), usage=meter.models, paid=tuple(paid))
         self.progress.advance(Work.ANSWERS)
         return replace(
             asking,
@@ -115,16 +116,17 @@ class Answering:
             output_tokens=answer.output_tokens,
             estimated=answer.estimated,
             usage=meter.models,
+            paid=tuple(paid),
             timings=timings,
         )
 
     async def _judge(self, item: ToJudge, key: Key) -> Judged:
         judging = Judged(question_id=key[0], repeat=key[1])
-        with self._paying(JUDGE, judging) as meter:
+        with self._paying(JUDGE, judging) as (meter, paid):
             try:
                 verdict, timings = await self._timed(Stage.JUDGE, key, lambda: self.judge.judge(item, repeat=key[1]))
             except Fault as fault:
-                return replace(judging, blame=blame_of(fault), usage=meter.models)
+                return replace(judging, blame=blame_of(fault), usage=meter.models, paid=tuple(paid))
         self.progress.advance(Work.VERDICTS)
         return replace(
             judging,
@@ -136,18 +138,19 @@ class Answering:
             estimated=verdict.estimated or any(each.estimated for each in verdict.further.values()),
             verdicts=kept_verdicts(verdict),
             usage=meter.models,
+            paid=tuple(paid),
             timings=timings,
         )
 
     @contextmanager
-    def _paying(self, kind: Kind[PaidT], asking: PaidT) -> Iterator[usage.Meter]:
+    def _paying(self, kind: Kind[PaidT], asking: PaidT) -> Iterator[tuple[usage.Meter, list[str]]]:
         """Counts the replies that come inside; those of a question that the end of the run cuts off are kept, too."""
-        with usage.collect() as meter:
+        with usage.collect() as meter, paid_replies() as paid:
             try:
-                yield meter
+                yield meter, paid
             except (RunStoppedError, asyncio.CancelledError):
                 if meter.models:
-                    self.parts.write(kind, [replace(asking, blame=_CUT_OFF, usage=meter.models)])
+                    self.parts.write(kind, [replace(asking, blame=_CUT_OFF, usage=meter.models, paid=tuple(paid))])
                 raise
 
     async def _timed(

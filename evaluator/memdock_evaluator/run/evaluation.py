@@ -10,7 +10,7 @@ from typing import Any
 from memdock_evaluator.cost.bill import bill
 from memdock_evaluator.cost.budget import BudgetSpentError
 from memdock_evaluator.cost.prices import Prices, read_prices
-from memdock_evaluator.cost.spending import budget_of, check_prices, left_out
+from memdock_evaluator.cost.spending import budget_of, check_prices, left_out, paid_replies_of
 from memdock_evaluator.faults import RunStoppedError
 from memdock_evaluator.results.finalise import MANIFEST, totals, write_outcomes, write_timings
 from memdock_evaluator.results.folder import Folder
@@ -127,6 +127,8 @@ async def _evaluated(settings: RunSettings, progress: Progress) -> RunEnd:
         if settings.again:
             manifest = ask_again_on_demand(folder, manifest, loop.expected, settings.again)
         prices = settings.prices or read_prices()
+        if settings.cache:
+            tools.bill_to(manifest.run_id, paid_replies_of(folder, loop.expected))
         if settings.budget is not None:
             tools.keep_to(budget_of(settings.budget, prices, plan, folder, loop.expected))
             if unknown := left_out(plan, prices):

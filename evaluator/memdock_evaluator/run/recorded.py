@@ -92,7 +92,7 @@ class RecordedRun:
             if self.reuse.only_unscored and not any(name.startswith(JUDGE.name) for name in there):
                 verdicts = known(parts, JUDGE)
                 Parts(folder, unit).write(
-                    JUDGE, [replace(each, usage=()) for each in verdicts.values() if each.label is not None]
+                    JUDGE, [replace(each, usage=(), paid=()) for each in verdicts.values() if each.label is not None]
                 )
 
     @property

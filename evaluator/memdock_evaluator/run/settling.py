@@ -91,7 +91,7 @@ def unsettle(parts: Parts, kind: Kind[RecordT], why: Blame, outcomes: Collection
 def _anew(record: RecordT, why: Blame) -> RecordT:
     """The record as that of a question to be asked again; its own has told already what it took and cost."""
     anew = replace(record, blame=why, timings=())
-    return anew if isinstance(anew, Retrieval) else replace(anew, usage=())
+    return anew if isinstance(anew, Retrieval) else replace(anew, usage=(), paid=())
 
 
 async def settle(

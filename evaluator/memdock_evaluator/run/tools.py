@@ -45,6 +45,10 @@ class Tools:
     recorded: RecordedRun | None = None
     """The run that memories are taken from; there are no `systems` then."""
 
+    def bill_to(self, run_id: str, paid: set[str]) -> None:
+        """From now on replies are paid for by this run, which its parts say has `paid` for those of these keys."""
+        self.providers.run_id, self.providers.paid = run_id, paid
+
     def keep_to(self, budget: Budget) -> None:
         """From now on, models and memory systems are asked within the budget."""
         self.providers.budget = budget

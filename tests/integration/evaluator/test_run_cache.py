@@ -13,6 +13,7 @@ from typing import Any
 import pytest
 from click.testing import CliRunner
 
+from memdock_evaluator.answer.completion import Completion
 from memdock_evaluator.answer.endpoint import ModelEndpoint, ModelSettings
 from memdock_evaluator.answer.reply_cache import ReplyCache
 from memdock_evaluator.cli import main
@@ -21,7 +22,7 @@ from memdock_evaluator.forgetting.modes import Mode
 from memdock_evaluator.forgetting.settings import ForgettingSettings
 from memdock_evaluator.forgetting.suite import forgetting_suite
 from memdock_evaluator.results.folder import Folder
-from memdock_evaluator.results.manifest import Price
+from memdock_evaluator.results.manifest import Manifest, Price
 from memdock_evaluator.review.verify import verify
 from memdock_evaluator.run.settings import RunSettings
 from support.evaluation import ran, served_url, settings, write_data
@@ -167,6 +168,7 @@ async def test_what_a_suite_forgets_is_purged(tmp_path: Path, server: ModelServe
 WRITER = """
 import sys
 from memdock_evaluator.answer.completion import Completion
+from memdock_evaluator.answer.completion import Completion
 from memdock_evaluator.answer.reply_cache import ReplyCache
 
 cache = ReplyCache(sys.argv[1])
@@ -206,3 +208,61 @@ async def test_a_cache_that_cannot_be_is_refused_before_anything_is_asked(tmp_pa
     assert said.exit_code == 2, said.output
     assert "--cache: the cache s3://bucket/c: it must be a file on this machine" in said.output
     assert not (tmp_path / "run").exists()
+
+
+async def test_what_a_killed_run_had_paid_for_is_on_its_bill_once(tmp_path: Path) -> None:
+    data, out, prices = write_data(tmp_path / "d.jsonl", dialogues=("0",)), tmp_path / "run", tmp_path / "prices.yaml"
+    prices.write_text("date: 2025-01-01\ncurrency: EUR\nmodels: {a: {input: 1, output: 1}, j: {input: 1, output: 1}}\n")
+    running: list[asyncio.subprocess.Process] = []
+    asked: list[str] = []
+    kills = [3, 7]
+
+    def answer(body: dict[str, Any]) -> str:
+        asked.append(body["model"])
+        if kills and len(asked) == kills[0]:
+            kills.pop(0)
+            running[-1].kill()
+        return chat(body)
+
+    async with serve_models(ModelServer(chat=answer)) as server:
+        words = ["run", "--data", data, "--baseline", "oracle", "--out", out, "--cache", tmp_path / "c", "--no-trial"]
+        words += ["--answer-url", server.url, "--answer-model", "a", "--judge-url", server.url, "--judge-model", "j"]
+        words += ["--prices", prices, "--budget", "1", "--model-concurrency", "1"]
+        codes = []
+        for _ in range(3):
+            process = await asyncio.create_subprocess_exec(
+                *(sys.executable, "-c", "from memdock_evaluator.cli import main; main()", *map(str, words)),
+                stdout=asyncio.subprocess.DEVNULL,
+                stderr=asyncio.subprocess.DEVNULL,
+            )
+            running.append(process)
+            codes.append(await process.wait())
+    assert codes == [-9, -9, 0]
+    assert len(asked) == 8 + 2, "what was in the cache is not asked again"
+    cost = Manifest.from_json((out / "manifest.json").read_bytes(), place="manifest.json").cost
+    assert cost is not None
+    assert {line.purpose for line in cost.lines} == {"answer", "judge"}, "the run paid for all of it"
+    with sqlite3.connect(tmp_path / "c") as database:
+        tokens = database.execute("SELECT total(input_tokens) + total(output_tokens) FROM replies").fetchone()[0]
+    database.close()
+    assert sum(line.input_tokens + line.output_tokens for line in cost.lines) == tokens
+    assert cost.money == pytest.approx(tokens / 1e6, abs=2e-6)
+    verify(Folder(str(out)))
+
+
+def test_a_cache_of_an_earlier_version_learns_who_paid(tmp_path: Path) -> None:
+    path = tmp_path / "c.sqlite"
+    reply = Completion(text="Perm", input_tokens=7, output_tokens=3, estimated=True)
+    cache = ReplyCache(str(path))
+    cache.put(b"a", reply, [])
+    cache.close()
+    with sqlite3.connect(path) as database:
+        database.execute("DROP TABLE payers")
+    database.close()
+    again = ReplyCache(str(path))
+    assert not again.was_paid_by(b"a", "one")
+    again.put(b"b", reply, ["space"], run="one")
+    assert (again.was_paid_by(b"b", "one"), again.was_paid_by(b"b", "two")) == (True, False)
+    again.purge("space")
+    assert not again.was_paid_by(b"b", "one")
+    again.close()
