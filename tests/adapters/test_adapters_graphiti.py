@@ -11,6 +11,7 @@ import pytest
 
 from memdock.types import Component, TurnState
 from support.adapters import GRAPHITI, SAID, Adapter, RunningAdapter, environment, fill, graphiti_chat, space, turn
+from support.processes import clean_environment, free_port
 
 LATER = datetime(2020, 1, 1, tzinfo=UTC)
 
@@ -133,11 +134,23 @@ def test_the_model_is_told_that_a_time_is_not_known(served: RunningAdapter) -> N
 
 
 def test_two_databases_are_refused(served: RunningAdapter) -> None:
-    flags = ["--neo4j-url", "bolt://localhost", "--falkordb-url", "redis://localhost", "--data", str(served.folder)]
-    models = ["--chat-url", "http://h/v1", "--chat-model", "m", "--embedder-url", "http://h/v1"]
-    command = [str(environment("graphiti") / "memdock-graphiti"), "serve", *flags, *models]
-    command += ["--embedder-model", "e", "--embedder-dimension", "64"]
-    done = subprocess.run(command, capture_output=True, text=True, check=False, env={"PATH": os.environ["PATH"]})
+    done = _refused(served, "--neo4j-url", "bolt://localhost", "--falkordb-url", "redis://localhost")
     assert done.returncode == 2
     assert "exclude each other" in done.stderr
-    assert "Traceback" not in done.stderr
+
+
+def test_a_database_that_cannot_be_opened_is_told_in_a_sentence(served: RunningAdapter) -> None:
+    away = _refused(served, "--falkordb-url", f"redis://user:secret@127.0.0.1:{free_port()}")
+    taken = _refused(served, "--data", str(served.folder))
+    for done, said in ((away, "(falkordb) cannot be opened"), (taken, "(kuzu) cannot be opened")):
+        assert done.returncode == 1
+        assert said in done.stderr
+        assert "Traceback" not in done.stderr
+        assert "secret" not in done.stderr
+
+
+def _refused(served: RunningAdapter, *flags: str) -> "subprocess.CompletedProcess[str]":
+    models = ["--chat-url", "http://h/v1", "--chat-model", "m", "--embedder-url", "http://h/v1"]
+    models += ["--embedder-model", "e", "--embedder-dimension", "64", "--data", str(served.folder.parent / "other")]
+    command = [str(environment("graphiti") / "memdock-graphiti"), "serve", *models, *flags]
+    return subprocess.run(command, capture_output=True, text=True, check=False, env=clean_environment())

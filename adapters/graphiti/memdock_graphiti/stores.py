@@ -5,6 +5,7 @@ Kuzu is the one that needs mending; graphiti's makers call its driver deprecated
 
 import asyncio
 import contextlib
+import re
 import warnings
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -15,7 +16,13 @@ from graphiti_core.driver.driver import GraphDriver, GraphProvider
 from graphiti_core.driver.falkordb_driver import FalkorDriver
 from graphiti_core.driver.kuzu_driver import KuzuDriver
 from graphiti_core.driver.neo4j_driver import Neo4jDriver
-from graphiti_core.graph_queries import INDEX_TO_LABEL_KUZU_MAPPING, get_fulltext_indices
+
+from memdock.errors import error
+
+_KEYWORD_SEARCH = re.compile(
+    r"CALL QUERY_FTS_INDEX\('(?P<table>\w+)'.*?\)\s*YIELD node(?: AS (?P<name>\w+))?, score", re.DOTALL
+)
+_TEXTS = {"RelatesToNode_": "fact", "Entity": "name", "Episodic": "content", "Community": "name"}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -35,15 +42,23 @@ class StoreAt:
 
 
 async def open_store(at: StoreAt) -> GraphDriver:
-    """The driver, with its indexes made."""
-    if at.neo4j_url:
-        driver = Neo4jDriver(at.neo4j_url, at.neo4j_user, at.neo4j_password)
-    elif at.falkordb_url:
-        driver = FalkorDriver(**_falkordb(at.falkordb_url))
-    else:
-        driver = await asyncio.to_thread(EmbeddedKuzu, at.folder / "graph.kuzu")
-    await driver.build_indices_and_constraints()
+    """The driver, with its indexes made. Raises STORE_UNREACHABLE with what the database's client says."""
+    try:
+        # In a thread graphiti's drivers find no event loop, or they would make indexes beside us.
+        driver = await asyncio.to_thread(_driver, at)
+        await driver.build_indices_and_constraints()
+    except Exception as fault:
+        said = (str(fault).strip() or type(fault).__name__).splitlines()[0].rstrip(".:")
+        raise error("STORE_UNREACHABLE", f"The graph database ({at.name}) cannot be opened: {said}.") from fault
     return driver
+
+
+def _driver(at: StoreAt) -> GraphDriver:
+    if at.neo4j_url:
+        return Neo4jDriver(at.neo4j_url, at.neo4j_user, at.neo4j_password)
+    if at.falkordb_url:
+        return FalkorDriver(**_falkordb(at.falkordb_url))
+    return EmbeddedKuzu(at.folder / "graph.kuzu")
 
 
 def driver_of(driver: GraphDriver, group: str) -> GraphDriver:
@@ -62,7 +77,11 @@ def _falkordb(url: str) -> dict[str, Any]:
 
 
 class EmbeddedKuzu(KuzuDriver):  # type: ignore[misc]  # graphiti is not here when this is checked
-    """graphiti's driver of Kuzu with what it lacks: its indexes, a database's name, and an end."""
+    """graphiti's driver of Kuzu with what it lacks: keyword search that survives a kill, a database's name, an end.
+
+    Kuzu's own keyword indexes are not used: after a kill it plays its log back without them, and falls over (SIGSEGV),
+    then or at each later start, by a row that was deleted. The words are looked for in the texts themselves.
+    """
 
     def __init__(self, path: Path) -> None:
         with warnings.catch_warnings():
@@ -70,23 +89,23 @@ class EmbeddedKuzu(KuzuDriver):  # type: ignore[misc]  # graphiti is not here wh
             super().__init__(str(path))
         self._database = ""
 
-    async def build_indices_and_constraints(self, delete_existing: bool = False) -> None:  # noqa: ARG002
-        """graphiti's own makes none for Kuzu, and its searches then fail.
-
-        Made anew at each start: after a kill Kuzu plays its log back without them, and then falls over (SIGSEGV) when a
-        row is deleted that they lack.
-        """
-        for name, table in INDEX_TO_LABEL_KUZU_MAPPING.items():
-            with contextlib.suppress(RuntimeError):  # there is none yet
-                await self.client.execute(f"CALL DROP_FTS_INDEX('{table}', '{name}')")
-        for query in get_fulltext_indices(self.provider):
-            await self.client.execute(query)
-
     async def execute_query(self, cypher_query_: str, **kwargs: Any) -> Any:
-        """Without the bound on what a keyword search finds: Kuzu applies it to all groups together, before graphiti
-        picks the group's own, so that a small group beside a large one would find nothing.
-        """
-        return await super().execute_query(cypher_query_.replace(", TOP := $limit)", ")"), **kwargs)
+        """A keyword search ranks texts by the query's words in them: a word weighs the less the more texts hold it."""
+        asked = _KEYWORD_SEARCH.search(cypher_query_)
+        if asked is None:
+            return await super().execute_query(cypher_query_, **kwargs)
+        words = sorted(set(re.findall(r"\w+", kwargs.pop("query").lower())))
+        if not words:
+            return [], None, None
+        table, node = asked["table"], asked["name"] or "node"
+        own = " AND node.group_id IN $group_ids" if kwargs.get("group_ids") else ""
+        scan = (
+            f"UNWIND $words AS word MATCH (node:{table}) WHERE contains(lower(node.{_TEXTS[table]}), word){own}"
+            " WITH word, collect(node.uuid) AS holders WITH holders, 1.0 / size(holders) AS weight"
+            f" UNWIND holders AS holder WITH holder, sum(weight) AS score MATCH ({node}:{table} {{uuid: holder}})"
+        )
+        query = cypher_query_.replace(asked[0], scan)
+        return await super().execute_query(query, words=words, **kwargs)
 
     async def close(self) -> None:
         """Writes what is in its log into its file, and lets go of it."""
