@@ -38,9 +38,12 @@ def bill(plan: Plan, folder: Folder, units: Iterable[Unit], prices: Prices) -> C
 def added(uses: Iterable[Use], prices: Prices) -> Cost:
     """The bill of all these uses."""
     tokens: Counter[tuple[str, str, str, bool]] = Counter()
+    estimated: set[tuple[str, str, str]] = set()
     for system, purpose, usage in uses:
         tokens[system, purpose, usage.model, False] += usage.input_tokens
         tokens[system, purpose, usage.model, True] += usage.output_tokens
+        if usage.estimated:
+            estimated.add((system, purpose, usage.model))
     places = sorted({place[:3] for place, count in tokens.items() if count})
     lines = [
         CostLine(
@@ -49,6 +52,7 @@ def added(uses: Iterable[Use], prices: Prices) -> Cost:
             model=model,
             input_tokens=tokens[system, purpose, model, False],
             output_tokens=tokens[system, purpose, model, True],
+            estimated=(system, purpose, model) in estimated,
         )
         for system, purpose, model in places
     ]
@@ -84,7 +88,7 @@ def told(cost: Cost) -> list[str]:
     """The bill in sentences; none where no model was asked."""
     sums: defaultdict[str, float] = defaultdict(float)
     for line in cost.lines:
-        if line.money is not None and not _is_cached(line):
+        if line.money is not None and not is_cached(line):
             sums[line.purpose.partition(":")[0]] += line.money
     parts = ", ".join(f"{purpose} {value:.4f}" for purpose, value in sorted(sums.items()))
     lines = [f"cost: {cost.money:.4f} {cost.currency} ({parts}), by list prices of {cost.date}"] if sums else []
@@ -92,17 +96,18 @@ def told(cost: Cost) -> list[str]:
         missing = "not in it" if sums else "cost unknown"
         models = ", ".join(cost.unpriced)
         lines.append(f"{missing}, for the price table does not know them: {models} (--prices FILE)")
-    if cached := sum(line.input_tokens + line.output_tokens for line in cost.lines if _is_cached(line)):
+    if cached := sum(line.input_tokens + line.output_tokens for line in cost.lines if is_cached(line)):
         lines.append(f"from cache, without cost: {counted(cached, 'token')}")
     return lines
 
 
-def _is_cached(line: CostLine) -> bool:
+def is_cached(line: CostLine) -> bool:
+    """Whether the line tells of replies that a cache gave."""
     return line.purpose.endswith(_FROM_CACHE)
 
 
 def _money(line: CostLine, prices: Prices) -> float | None:
-    if _is_cached(line):
+    if is_cached(line):
         return 0.0
     price = prices.of(line.model)
     return None if price is None else round(money(price, line.input_tokens, line.output_tokens), 6)

@@ -10,7 +10,7 @@ from memdock_evaluator.report.explorer import RESULTS, Explorer, explorer_of, na
 from memdock_evaluator.report.language import PageWords
 from memdock_evaluator.report.scatter import scatters
 from memdock_evaluator.report.script import SCRIPTS, script_words
-from memdock_evaluator.report.tables import cutoffs, result_bars, slice_table, stages
+from memdock_evaluator.report.tables import billed, cutoffs, result_bars, slice_table, stages
 from memdock_evaluator.results.manifest import Manifest
 from memdock_evaluator.results.rows import Row
 from memdock_evaluator.suites.attached import Attached
@@ -77,6 +77,7 @@ def render(
         suites=suites,
         moment_order=[moment.value for moment in Moment],
         purposes=PURPOSES,
+        billed=billed(summary),
         heats=heat_maps(summary, comparisons.families),
         published=published(manifest),
         source=SOURCE,

@@ -121,6 +121,15 @@ def _slice_row(value: str, columns: Sequence[dict[str, Figures]]) -> SliceRow:
     )
 
 
+def billed(summary: Summary) -> list[str]:
+    """The names on the bill in the order of `slice_table`; what all k of a system share comes first."""
+    names: dict[str, None] = {}
+    for column in _columns(summary):
+        names |= {summary["systems"][column.system]["system"]: None, column.system: None}
+    cost = summary["cost"]
+    return [name for name in names if cost and name in cost["systems"]]
+
+
 def result_bars(summary: Summary, rows: Iterable[Row]) -> list[ResultBar]:
     """One bar for each column of `slice_table`, counted from the rows themselves."""
     counts = Counter((row.system, row.language, result(row)) for row in rows)

@@ -323,8 +323,9 @@ class Price:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CostLine:
-    """Tokens of one model. `purpose`: "answer", "judge", or "memory: " and the system's own word. `money`: `None` where
-    the price table does not know the model.
+    """Tokens of one model. `purpose`: "answer", "judge", or "memory: " and the system's own word, with ": from cache"
+    behind it where a cache answered in the model's place. `estimated`: an endpoint did not count some of the tokens.
+    `money`: `None` where the price table does not know the model.
     """
 
     system: str
@@ -332,6 +333,7 @@ class CostLine:
     model: str
     input_tokens: int
     output_tokens: int
+    estimated: bool = False
     money: float | None = None
 
 

@@ -3,6 +3,7 @@
 from collections import defaultdict
 from collections.abc import Mapping, Sequence
 
+from memdock_evaluator.cost.bill import is_cached
 from memdock_evaluator.results.manifest import Cost, CostLine
 from memdock_evaluator.summary.shape import Costs, PurposeCost, SystemCost
 from memdock_evaluator.words.sentence import said
@@ -41,10 +42,12 @@ def _system(lines: Sequence[CostLine], n: int) -> SystemCost:
 def _purpose(lines: Sequence[CostLine], n: int) -> PurposeCost:
     priced = [line.money for line in lines if line.money is not None]
     money = round(sum(priced), _DIGITS) if priced else None
+    asked = [line for line in lines if not is_cached(line)]
     return PurposeCost(
         models=sorted({line.model for line in lines}),
-        input_tokens=sum(line.input_tokens for line in lines),
-        output_tokens=sum(line.output_tokens for line in lines),
+        input_tokens=sum(line.input_tokens for line in asked),
+        output_tokens=sum(line.output_tokens for line in asked),
+        estimated=any(line.estimated for line in asked),
         money=money,
         a_question=None if money is None else round(money / n, _DIGITS),
         unpriced=sorted({line.model for line in lines if line.money is None}),

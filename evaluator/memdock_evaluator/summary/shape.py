@@ -116,13 +116,15 @@ class Tokens(TypedDict):
 
 class PurposeCost(TypedDict):
     """What a system's questions took of one purpose. `money`: of the models with a price, `None` where none has any;
-    `unpriced` names the others, which come on top. `a_question`: its share of each question asked, all languages and
-    repeats counted, storing the dialogues included.
+    `unpriced` names the others, which come on top. Tokens are those that a model was asked for, without the
+    replies that a cache gave; `estimated`: some were not counted by an endpoint. `a_question`: its share of each
+    question asked, all languages and repeats counted, storing the dialogues included.
     """
 
     models: list[str]
     input_tokens: int
     output_tokens: int
+    estimated: bool
     money: float | None
     a_question: float | None
     unpriced: list[str]

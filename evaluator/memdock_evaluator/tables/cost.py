@@ -12,6 +12,7 @@ _COLUMNS = (
     "models",
     "tokens in",
     "tokens out",
+    "estimated",
     "money",
     "a question",
     "1,000 questions",
@@ -41,6 +42,7 @@ def _cells(found: PurposeCost) -> tuple[Cell, ...]:
     each = found["a_question"]
     return (
         *(", ".join(found["models"]), found["input_tokens"], found["output_tokens"]),
+        found["estimated"],
         *(amount(found["money"]), amount(each), amount(None if each is None else 1000 * each)),
         ", ".join(found["unpriced"]),
     )
@@ -48,6 +50,10 @@ def _cells(found: PurposeCost) -> tuple[Cell, ...]:
 
 def _notes(cost: Costs) -> tuple[str, ...]:
     prices = f"Money in {cost['currency']} by list prices of {cost['date']}, storing the dialogues included."
+    tokens = (
+        "Tokens are what models were asked for: what a cache answered is not counted, so that a second run over the "
+        "same texts may have fewer. Estimated: some are not an endpoint's own count."
+    )
     if not cost["unpriced"]:
-        return (prices,)
-    return prices, f"Not in the price table, so that their money comes on top: {', '.join(cost['unpriced'])}."
+        return prices, tokens
+    return prices, tokens, f"Not in the price table, so that their money comes on top: {', '.join(cost['unpriced'])}."

@@ -109,7 +109,8 @@ class RemoteEmbedder:
             answer = orjson.loads(payload)
             rows = sorted(answer["data"], key=lambda row: row["index"])
             vectors = np.asarray([row["embedding"] for row in rows], dtype=np.float32)
-            tokens = int((answer.get("usage") or {}).get("prompt_tokens") or 0)
+            counted = (answer.get("usage") or {}).get("prompt_tokens")
+            tokens = None if counted is None else int(counted)
         except (ValueError, KeyError, TypeError) as cause:
             raise EmbedderError(
                 "PROVIDER_PROTOCOL_ERROR", "the embedding endpoint answered no list of vectors"
@@ -123,9 +124,11 @@ class RemoteEmbedder:
                 "PROVIDER_PROTOCOL_ERROR",
                 f"the embedding endpoint answered {vectors.shape[1]} dimensions after {self.dimension}",
             )
-        # Four characters a token: the usual rule of thumb where the endpoint does not count.
-        estimate = sum(len(text) for text in texts) // 4 + 1
-        return Embedded(vectors=unit(vectors), tokens=tokens or estimate, estimated=not tokens)
+        if tokens is None:
+            # Four characters a token: the usual rule of thumb where the endpoint does not count. A count of 0 is one:
+            # a cache had every vector.
+            return Embedded(vectors=unit(vectors), tokens=sum(map(len, texts)) // 4 + 1, estimated=True)
+        return Embedded(vectors=unit(vectors), tokens=tokens)
 
     async def close(self) -> None:
         """Closes the connections."""

@@ -10,6 +10,7 @@ import pytest
 from memdock_evaluator.report import write_report
 from memdock_evaluator.report.labels import Anchor, Box, placed
 from memdock_evaluator.report.scatter import BOTTOM, LEFT, RIGHT, TOP, Scatter, scatters
+from memdock_evaluator.results.manifest import CostLine
 from memdock_evaluator.summary import Summary, summarise
 from support.html import Document
 from support.paper_rows import a_paper_run
@@ -111,6 +112,33 @@ def test_money_names_what_has_no_price(page: Document) -> None:
     money = summary()["cost"]
     assert money
     assert f"{1000 * (money['systems']['mem0']['purposes']['memory']['a_question'] or 0):.2f}" in text
+
+
+def test_the_bill_has_what_all_k_of_a_system_share_under_its_own_name(tmp_path: Path) -> None:
+    cost = run().manifest.cost
+    assert cost
+    shared = CostLine(
+        system="rag-dense", purpose="memory: embedding", model="e5", input_tokens=54321, output_tokens=0, estimated=True
+    )
+    billed = replace(run(), manifest=replace(run().manifest, cost=replace(cost, lines=(*cost.lines, shared))))
+    folder = billed.write(tmp_path)
+    write_report(folder)
+    text = Document((folder / "report.html").read_text(encoding="utf-8")).text
+    bill = text[text.index("USD by list prices") :]
+    own = bill.index("rag-dense stored and searched, for all its k")
+    assert own < bill.index("rag-dense@3")
+    assert "≈ 54,321" in bill[own : bill.index("rag-dense@3")]
+    assert "54321,0,yes" in (folder / "tables" / "cost.csv").read_text(encoding="utf-8")
+
+
+def test_every_judge_is_named_with_its_model_and_whether_its_verdicts_count(page: Document) -> None:
+    head = page.text[page.text.index("Answerer gpt-4.1-mini") :][:500]
+    assert "first: pollux-judge-7b primary in English, Russian" in head
+    assert "second: deepseek-reasoner beside the primary one" in head
+    run_ = page.text[page.text.index("Systems as they described themselves") - 3000 :]
+    assert "Judge first openai · pollux-judge-7b · models.example · form pollux" in run_
+    assert "Judge second openai · deepseek-reasoner · models.example · form json" in run_
+    assert "languages: English, Russian; beside the primary one" in run_
 
 
 def test_agreement_of_judges_stands_by_language(page: Document) -> None:

@@ -25,7 +25,8 @@ def names(run: Run) -> list[str]:
     plan = run.manifest.plan
     systems = [name for system in plan.systems for name in (system.name, system.name.removeprefix("baseline:"))]
     methods = [row.method for row in published(run.manifest)]
-    return [*systems, *methods, *plan.judges, run.manifest.run_id, plan.data.format, "models.example"]
+    models = [name for judge in plan.judges.values() for name in (judge.model.model, judge.model.form)]
+    return [*systems, *methods, *plan.judges, *models, run.manifest.run_id, plan.data.format, "models.example"]
 
 
 def russian_page(run: Run, folder: Path) -> str:

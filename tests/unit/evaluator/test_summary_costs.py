@@ -4,6 +4,7 @@ from dataclasses import replace
 from functools import cache
 
 from memdock.types import ModelUsage
+from memdock_evaluator.cost.bill import ANSWER, JUDGE, added, from_cache
 from memdock_evaluator.cost.prices import read_prices
 from memdock_evaluator.results.manifest import Manifest, ModelFacts, SystemTotals
 from memdock_evaluator.results.rows import Row
@@ -54,6 +55,28 @@ def test_money_is_by_system_and_purpose_and_a_question() -> None:
     assert "memory" not in found()["systems"][BASELINE]["purposes"]
 
 
+def test_tokens_are_what_models_were_asked_for_and_estimates_are_marked() -> None:
+    rows, manifest = run()
+    uses = [
+        (SYSTEM, ANSWER, ModelUsage(model="m", purpose=ANSWER, input_tokens=100, output_tokens=10)),
+        (SYSTEM, ANSWER, ModelUsage(model="m", purpose=ANSWER, input_tokens=7, output_tokens=1, estimated=True)),
+        (SYSTEM, from_cache(ANSWER), ModelUsage(model="m", purpose=ANSWER, input_tokens=5000, output_tokens=500)),
+        (SYSTEM, JUDGE, ModelUsage(model="m", purpose=JUDGE, input_tokens=30, output_tokens=3)),
+    ]
+    summary = summarise(rows, [], replace(manifest, cost=added(uses, read_prices())))
+    assert summary["cost"]
+    system = summary["cost"]["systems"][SYSTEM]
+    told = {
+        purpose: (its["input_tokens"], its["output_tokens"], its["estimated"])
+        for purpose, its in [*system["purposes"].items(), ("all", system["total"])]
+    }
+    assert told == {"answer": (107, 11, True), "judge": (30, 3, False), "all": (137, 14, True)}
+    table = cost_table(summary)
+    place = table.columns.index("estimated")
+    assert {row[1]: row[place] for row in table.rows} == {"answer": True, "judge": False, "all": True}
+    assert any("what a cache answered is not counted" in note for note in table.notes)
+
+
 def test_what_has_no_price_is_named_and_never_free() -> None:
     cost = found()
     judge = cost["systems"][SYSTEM]["purposes"]["judge"]
@@ -66,7 +89,7 @@ def test_what_has_no_price_is_named_and_never_free() -> None:
 def test_the_table_has_a_row_a_purpose_and_one_for_all() -> None:
     rows, manifest = run()
     table = cost_table(summarise(rows, [], manifest))
-    cells = {(row[0], row[1]): row[5:8] for row in table.rows}
+    cells = {(row[0], row[1]): row[6:9] for row in table.rows}
     assert cells[SYSTEM, "answer"] == ("3.20", "0.800", "800.00")
     assert cells[SYSTEM, "judge"] == (None, None, None)
     assert cells[SYSTEM, "all"] == ("4.20", "1.05", "1050.00")
