@@ -65,6 +65,8 @@ def graphiti_chat(body: dict[str, Any]) -> str:
         return json.dumps({"entity_resolutions": answers})
     if kind == "EdgeDuplicate":
         return json.dumps({"duplicate_facts": [], "contradicted_facts": []})
+    if kind == "SummarizedEntities":
+        return json.dumps({"summaries": []})
     if kind == "EdgeTimestamps":
         return json.dumps({"valid_at": None, "invalid_at": None})
     said = re.search(r"<CURRENT[ _]MESSAGE>\s*(.*?)\s*</CURRENT", prompt, re.DOTALL)

@@ -90,7 +90,11 @@ class EmbeddedKuzu(KuzuDriver):  # type: ignore[misc]  # graphiti is not here wh
         self._database = ""
 
     async def execute_query(self, cypher_query_: str, **kwargs: Any) -> Any:
-        """A keyword search ranks texts by the query's words in them: a word weighs the less the more texts hold it."""
+        """A keyword search ranks texts by the query's words in them: a word weighs the less the more texts hold it.
+
+        What scores the same comes in one order: Kuzu's threads would leave it to chance, and what is cut with it.
+        """
+        cypher_query_ = cypher_query_.replace("ORDER BY score DESC", "ORDER BY score DESC, uuid")
         asked = _KEYWORD_SEARCH.search(cypher_query_)
         if asked is None:
             return await super().execute_query(cypher_query_, **kwargs)
@@ -102,7 +106,8 @@ class EmbeddedKuzu(KuzuDriver):  # type: ignore[misc]  # graphiti is not here wh
         scan = (
             f"UNWIND $words AS word MATCH (node:{table}) WHERE contains(lower(node.{_TEXTS[table]}), word){own}"
             " WITH word, collect(node.uuid) AS holders WITH holders, 1.0 / size(holders) AS weight"
-            f" UNWIND holders AS holder WITH holder, sum(weight) AS score MATCH ({node}:{table} {{uuid: holder}})"
+            " UNWIND holders AS holder WITH holder, round(sum(weight), 9) AS score"
+            f" MATCH ({node}:{table} {{uuid: holder}})"
         )
         query = cypher_query_.replace(asked[0], scan)
         return await super().execute_query(query, words=words, **kwargs)
