@@ -33,8 +33,7 @@ class Budget:
     def heed(self) -> None:
         """Raises `BudgetSpentError` where nothing is left."""
         if self.is_spent:
-            currency = self.prices.currency
-            raise BudgetSpentError(f"the budget of {self.limit:g} {currency} is spent ({self.spent:.4f} {currency})")
+            raise BudgetSpentError(f"the budget of {self.limit:g} {self.prices.currency} is spent")
 
     def pay(self, model: str, input_tokens: int, output_tokens: int) -> None:
         """Counts a reply."""

@@ -6,7 +6,7 @@ from memdock_evaluator.cost.bill import bill
 from memdock_evaluator.cost.budget import Budget
 from memdock_evaluator.cost.prices import PriceError, Prices
 from memdock_evaluator.results.folder import Folder
-from memdock_evaluator.results.manifest import Plan
+from memdock_evaluator.results.manifest import Cost, Plan
 from memdock_evaluator.results.parts import Parts, Unit
 from memdock_evaluator.results.records import ANSWER, CLOSE, INGEST, JUDGE
 
@@ -52,3 +52,13 @@ def budget_of(limit: float, prices: Prices, plan: Plan, folder: Folder, units: I
             budget.pay_space(unit.system, space.space_id, end.usage)
     budget.spent = bill(plan, folder, units, prices).money
     return budget
+
+
+def on_the_bill(stopped: str, budget: Budget, cost: Cost) -> str:
+    """The sentence on a spent budget with what the bill says when all has ended, calls that were under way included.
+
+    What spaces that are still open have cost gets on the bill as they are given back: it is told apart.
+    """
+    of_spaces = f"{budget.spent - cost.money:.4f}"
+    still_open = "" if float(of_spaces) <= 0 else f", and {of_spaces} by spaces that are still open"
+    return f"{stopped} ({cost.money:.4f} {cost.currency}{still_open})"

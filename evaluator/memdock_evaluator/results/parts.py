@@ -12,6 +12,7 @@ from dataclasses import dataclass
 import orjson
 from pydantic import ValidationError
 
+from memdock_evaluator.ending import ended
 from memdock_evaluator.results.folder import Folder
 from memdock_evaluator.results.names import safe_name
 from memdock_evaluator.results.records import Kind, RecordT
@@ -87,15 +88,13 @@ class Parts:
     async def save(self, kind: Kind[RecordT], records: Sequence[RecordT]) -> None:
         """As `write`, while the event loop goes on: a disk takes its time, an object store more.
 
-        It comes to its end even where the caller is cancelled.
+        It comes to its end even where the caller is cancelled, however often.
         """
         writing = asyncio.create_task(asyncio.to_thread(self.write, kind, records))
         try:
-            await asyncio.shield(writing)
-        except asyncio.CancelledError:
-            await asyncio.wait({writing})
-            writing.result()  # where it failed, that is what whoever cancelled must know
-            raise
+            await ended([writing])
+        finally:
+            writing.result()  # where it failed, that is what also whoever cancelled must know
 
     def check(self) -> int:
         """Reads every part file's checksum and number of records; how many there are. Raises `PartError`."""

@@ -8,9 +8,9 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from memdock_evaluator.cost.bill import bill
-from memdock_evaluator.cost.budget import BudgetSpentError
+from memdock_evaluator.cost.budget import Budget, BudgetSpentError
 from memdock_evaluator.cost.prices import Prices, read_prices
-from memdock_evaluator.cost.spending import budget_of, check_prices, left_out, paid_replies_of
+from memdock_evaluator.cost.spending import budget_of, check_prices, left_out, on_the_bill, paid_replies_of
 from memdock_evaluator.faults import RunStoppedError
 from memdock_evaluator.results.finalise import MANIFEST, totals, write_outcomes, write_timings
 from memdock_evaluator.results.folder import Folder
@@ -129,17 +129,21 @@ async def _evaluated(settings: RunSettings, progress: Progress) -> RunEnd:
         prices = settings.prices or read_prices()
         if settings.cache:
             tools.bill_to(manifest.run_id, paid_replies_of(folder, loop.expected))
+        budget: Budget | None = None
         if settings.budget is not None:
-            tools.keep_to(budget_of(settings.budget, prices, plan, folder, loop.expected))
+            tools.keep_to(budget := budget_of(settings.budget, prices, plan, folder, loop.expected))
             if unknown := left_out(plan, prices):
                 progress.say(f"not in the budget, for they have no price: {', '.join(unknown)} (--prices FILE)")
-        stopped, spent = "", False
+        stopped: RunStoppedError | None = None
         with progress:
             try:
                 await loop.run(selection)
             except RunStoppedError as stop:
-                stopped, spent = str(stop), isinstance(stop, BudgetSpentError)
-        return replace(_end(loop, manifest, stopped or _failed(loop), prices), budget_spent=spent)
+                stopped = stop
+        end = _end(loop, manifest, _failed(loop) if stopped is None else str(stopped), prices)
+        if budget is None or end.manifest.cost is None or not isinstance(stopped, BudgetSpentError):
+            return end
+        return replace(end, budget_spent=True, stopped=on_the_bill(end.stopped, budget, end.manifest.cost))
 
 
 @contextmanager

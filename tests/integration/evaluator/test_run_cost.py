@@ -38,6 +38,10 @@ def model(server: ModelServer, purpose: str, name: str, at_once: int = 8) -> Mod
     return ModelSettings(endpoint=endpoint)
 
 
+def tokens_of_prompt(body: dict[str, Any]) -> int:
+    return sum(len(str(message["content"])) for message in body["messages"]) // 4
+
+
 def row_unit(row: Row) -> Unit:
     return Unit(system=row.system, language=row.language, dialogue_id=row.dialogue_id)
 
@@ -102,10 +106,40 @@ async def test_calls_that_are_under_way_when_the_budget_is_spent_end_and_are_kep
         end, _ = await ran(replace(run, budget=1.0))
         assert end.budget_spent
         assert len(server.requests) == 2, "the first question of each dialogue, and no other"
+        assert end.manifest.cost is not None
+        assert end.manifest.cost.money == sum(tokens_of_prompt(body) for _, body in server.requests)
+        assert end.stopped == f"the budget of 1 EUR is spent ({end.manifest.cost.money:.4f} EUR)"
         server.latency_s = 0.0
         end, _ = await ran(replace(run, budget=1e9))
         assert end.complete
         assert len(server.requests) == 16, "nothing is asked twice"
+
+
+async def test_whenever_a_budget_is_spent_bill_sentence_and_provider_have_the_same_money(tmp_path: Path) -> None:
+    data, out = write_data(tmp_path / "d.jsonl", dialogues=tuple("012345")), tmp_path / "run"
+    by_output = replace(DEAR, models=dict.fromkeys("aj", Price(input=0, output=1_000_000)))
+    replies: list[str] = []
+
+    def chat(body: dict[str, Any]) -> str:
+        replies.append("hm" if body["model"] == "j" and len(replies) % 3 else verdict_or_answer(body))
+        server.latency_s = 0.001 * (len(replies) % 7)
+        return replies[-1]
+
+    async with serve_models(ModelServer(chat=chat)) as server:
+        run = settings(data, out, baselines=("oracle", "full-context"), prices=by_output, concurrency=4, repeats=2)
+        run = replace(run, answerer=model(server, "answer", "a"), judge=model(server, "judge", "j"))
+        spent, stops = 0, 0
+        while True:
+            end, _ = await ran(replace(run, budget=spent + 20.0))
+            spent = sum(len(reply) // 4 + 1 for reply in replies)
+            assert end.manifest.cost is not None
+            assert end.manifest.cost.money == spent
+            if not end.budget_spent:
+                break
+            assert end.stopped.endswith(f" is spent ({spent:.4f} EUR)"), end.stopped
+            stops += 1
+    assert stops > 5
+    assert end.complete
 
 
 async def test_replies_that_cannot_be_used_are_on_the_bill_and_in_the_budget_once(tmp_path: Path) -> None:
