@@ -22,7 +22,9 @@ class ShowError(Exception):
 
 
 def show(folder: Folder, question: str, *, languages: Sequence[str] = (), systems: Sequence[str] = ()) -> Iterator[str]:
-    """The lines on a question, named by its id or as DIALOGUE/ID; empty `languages` and `systems`: all.
+    """The lines on a question, named by its id or as DIALOGUE/ID, "0/q3" also for "0|q3".
+
+    Empty `languages` and `systems`: all.
 
     Raises `ShowError`, and what `read_run` raises.
     """
@@ -38,13 +40,13 @@ def show(folder: Folder, question: str, *, languages: Sequence[str] = (), system
 
 def _named(rows: Iterable[Row], name: str) -> list[Row]:
     rows = list(rows)
-    found = [row for row in rows if name in (row.question_id, _full(row))]
-    of_dialogues = sorted({_full(row) for row in found})
+    found = [row for row in rows if name in (row.question_id, _full(row))] or [row for row in rows if name == _in(row)]
+    of_dialogues = sorted({_in(row) for row in found})
     if len(of_dialogues) > 1:
         more = ", ..." if len(of_dialogues) > _NEAR else ""
         raise ShowError(f"{name} is a question of several dialogues: name {', '.join(of_dialogues[:_NEAR])}{more}")
     if not found:
-        known = sorted({_full(row) for row in rows} | {row.question_id for row in rows})
+        known = sorted({_in(row) for row in rows} | {row.question_id for row in rows})
         near = get_close_matches(name, known, n=_NEAR, cutoff=0.0)
         raise ShowError(f"there is no question {name}; near are {', '.join(near)}")
     return found
@@ -52,6 +54,11 @@ def _named(rows: Iterable[Row], name: str) -> list[Row]:
 
 def _full(row: Row) -> str:
     return f"{row.dialogue_id}/{row.question_id}"
+
+
+def _in(row: Row) -> str:
+    """ "0/q3", also where the id of the question says its dialogue already: "0|q3"."""
+    return f"{row.dialogue_id}/{row.question_id.removeprefix(f'{row.dialogue_id}|')}"
 
 
 def _language(run: RunFiles, rows: Sequence[Row]) -> Iterator[str]:

@@ -56,6 +56,17 @@ async def test_a_question_that_is_not_there_names_those_that_are_near(run: Path)
     assert "has no such row of 1/q3: it has baseline:oracle in en, toy in en" in absent.output
 
 
+def test_an_id_that_names_its_dialogue_is_found_in_every_form(tmp_path: Path) -> None:
+    out = tmp_path / "own"
+    made = invoke("run", "--data", "own", "--language", "en", "--dialogue", "0", "--baseline", "oracle", "--out", out)
+    assert made.exit_code == 0, made.output
+    shown = [invoke("show", out, name) for name in ("0/q3", "0|q3", "0/0|q3")]
+    assert [said.exit_code for said in shown] == [0, 0, 0], shown[0].output
+    assert {said.output for said in shown} == {shown[0].output}
+    assert shown[0].output.startswith("0|q3 of dialogue 0 (en)")
+    assert "there is no question 0/q333; near are 0/q3" in invoke("show", out, "0/q333").output
+
+
 async def test_data_that_changed_or_went_away_is_told_in_place_of_the_texts(run: Path, tmp_path: Path) -> None:
     path = tmp_path / "d.jsonl"
     path.write_bytes(path.read_bytes() + b"\n")
