@@ -2,11 +2,12 @@
 
 from collections.abc import Iterator
 
-from rich.console import Console, RenderableType
+from rich.console import Console
 from rich.table import Table
 
 from memdock_evaluator.dataset.check import Report
 from memdock_evaluator.dataset.findings import Finding
+from memdock_evaluator.terminal import print_table
 from memdock_evaluator.words import counted
 
 
@@ -15,13 +16,13 @@ def print_report(report: Report, console: Console) -> None:
     languages = ", ".join(f"{count} in {language}" for language, count in sorted(report.languages.items()))
     head = f"{report.path}: {counted(report.dialogues, 'dialogue')} ({languages})"
     console.print(head, highlight=False, markup=False, soft_wrap=True)
-    console.print(_sizes(report))
-    console.print(_slices(report))
+    print_table(_sizes(report), console)
+    print_table(_slices(report), console)
     for line in _lines(report):
         console.print(line, highlight=False, markup=False, soft_wrap=True)
 
 
-def _sizes(report: Report) -> RenderableType:
+def _sizes(report: Report) -> Table:
     table = Table("", "in all", "least", "mean", "most", title="Sizes, and a dialogue's", title_justify="left")
     for name in ("sessions", "turns", "questions", "characters"):
         each = getattr(report, f"{name}_each")
@@ -30,7 +31,7 @@ def _sizes(report: Report) -> RenderableType:
     return _right(table)
 
 
-def _slices(report: Report) -> RenderableType:
+def _slices(report: Report) -> Table:
     table = Table("axis", "slice", "questions", title="Questions by slice", title_justify="left")
     published = {(each.axis, each.slice): each for each in report.comparisons}
     if published:

@@ -9,6 +9,7 @@ from rich.table import Table
 from memdock_evaluator.forgetting.summary import LISTED, ModeSummary, Summary, in_order
 from memdock_evaluator.suites.shares import Share
 from memdock_evaluator.summary.terminal import share as per_cent
+from memdock_evaluator.terminal import print_table
 
 
 def print_summary(summary: Summary, console: Console) -> None:
@@ -17,8 +18,8 @@ def print_summary(summary: Summary, console: Console) -> None:
         rows = [(language, mode, each) for its, language, mode, each in in_order(summary) if its == name]
         if rows:
             console.print(f"[bold]{escape(name)}[/]: what is left after Forget, and what its neighbours lost")
-            console.print(_table(rows, summary["k"]))
-    for line in _notes(summary, [each for *_, each in in_order(summary)]):
+            print_table(_table(rows, summary["k"]), console)
+    for line in _notes(summary):
         console.print(Padding(escape(line), (0, 1)))
 
 
@@ -53,7 +54,8 @@ def _of(share: Share) -> str:
     return f"{share['events']}/{share['of']}"
 
 
-def _notes(summary: Summary, modes: list[ModeSummary]) -> list[str]:
+def _notes(summary: Summary) -> list[str]:
+    modes = [each for *_, each in in_order(summary)]
     by = sorted({each["by"] for each in modes})
     lines = [
         f"left @{summary['k']}, deep, list: {' or '.join(by)} of the forgotten evidence that are still retrieved or "
@@ -66,11 +68,12 @@ def _notes(summary: Summary, modes: list[ModeSummary]) -> list[str]:
         lines.append(f"Without ListMemories no more can be said than: {proof}.")
     if failed := sum(each["n_forget_failed"] for each in modes):
         lines.append(f"Forget itself failed {failed} times; the rows say why.")
-    for each in modes:
+    for name, language, mode, each in in_order(summary):
         if (replies := each["replies"]) is not None and replies["right_before"]:
             lines.append(
-                f"Answers: {replies['right_before']} right before; after, {_of(replies['abstained_after'])} say that "
-                f"there is no such information and {_of(replies['right_after'])} are right still."
+                f"Answers of {name}, {language} {mode}: {replies['right_before']} right before; after, "
+                f"{_of(replies['abstained_after'])} say that there is no such information and "
+                f"{_of(replies['right_after'])} are right still."
             )
     lines += [f"{name} declares no Forget by {', '.join(lacking)}." for name, lacking in summary["unsupported"].items()]
     return lines

@@ -18,6 +18,7 @@ from memdock_evaluator.results.manifest import ManifestError
 from memdock_evaluator.statistics.labels import CorrectedAccuracy
 from memdock_evaluator.summary.ranking import display_name
 from memdock_evaluator.summary.source import RunFiles, RunFilesError, read_run
+from memdock_evaluator.terminal import print_table
 from memdock_evaluator.words import counted
 
 _FILE = click.Path(dir_okay=False, path_type=Path)
@@ -108,14 +109,14 @@ def _read(run_dir: str) -> RunFiles:
 
 def _print(view: PeoplesView, console: Console) -> None:
     table = Table(box=SIMPLE_HEAD, padding=(0, 1, 0, 0), show_edge=False)
-    table.add_column("system", overflow="fold")
-    table.add_column("")
-    for heading in ("judged", "corrected", "95 %", "labels", "too kind", "too strict"):
+    table.add_column("system", no_wrap=True)
+    table.add_column("", no_wrap=True)
+    for heading in ("judged", "corrected", "95 %", "labels", "too\nkind", "too\nstrict"):
         table.add_column(heading, justify="right", no_wrap=True)
     for system, languages in view.corrected.items():
         for language, found in languages.items():
             table.add_row(display_name(system), language, *_cells(found))
-    console.print(table)
+    print_table(table, console)
     kappa = "not defined" if view.judge_kappa is None else f"{view.judge_kappa:.3f}"
     console.print(f"Judge and people: kappa of right and wrong {kappa}", highlight=False, soft_wrap=True)
     print_agreement(view.agreement, console)

@@ -8,6 +8,7 @@ from rich.table import Table
 from memdock_evaluator.answer.judge import LABELS
 from memdock_evaluator.judging.agreement import Agreement
 from memdock_evaluator.judging.audit import Audit, Figures
+from memdock_evaluator.terminal import print_table
 from memdock_evaluator.words import counted
 
 
@@ -46,14 +47,15 @@ def print_agreement(agreement: Agreement, console: Console) -> None:
 
 def _print_figures(found: Figures, console: Console) -> None:
     labels = [*map(str, LABELS), "none"]
-    console.print(_matrix("must get", labels, zip(map(str, LABELS), found.confusion, strict=True)))
-    console.print(_matrix("must be", ["wrong", "right", "none"], zip(["wrong", "right"], found.binary, strict=True)))
+    print_table(_matrix("must get", labels, zip(map(str, LABELS), found.confusion, strict=True)), console)
+    sides = _matrix("must be", ["wrong", "right", "none"], zip(["wrong", "right"], found.binary, strict=True))
+    print_table(sides, console)
     kinds = Table("kind of answer", title_justify="left")
     for heading in ("probes", "another label", "wrong side"):
         kinds.add_column(heading, justify="right")
     for kind, errors in found.kinds.items():
         kinds.add_row(kind.replace("_", " "), *map(str, (errors.probes, errors.mislabelled, errors.misjudged)))
-    console.print(kinds)
+    print_table(kinds, console)
     console.print(_sentence(found), highlight=False, soft_wrap=True)
 
 

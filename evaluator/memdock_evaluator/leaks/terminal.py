@@ -8,6 +8,7 @@ from rich.table import Table
 
 from memdock_evaluator.leaks.summary import MomentSummary, Summary
 from memdock_evaluator.summary.terminal import share as per_cent
+from memdock_evaluator.terminal import print_table
 
 
 def print_summary(summary: Summary, console: Console) -> None:
@@ -15,7 +16,7 @@ def print_summary(summary: Summary, console: Console) -> None:
     for name, moments in summary["systems"].items():
         if moments:
             console.print(f"[bold]{escape(name)}[/]: canaries of others that were seen")
-            console.print(_table(moments))
+            print_table(_table(moments), console)
     for line in _notes(summary):
         console.print(Padding(escape(line), (0, 1)))
 

@@ -19,6 +19,7 @@ from memdock_evaluator.review.verify import VerifyError
 from memdock_evaluator.review.verify import verify as verify_run
 from memdock_evaluator.summary import RunFilesError
 from memdock_evaluator.summary.terminal import share
+from memdock_evaluator.terminal import print_table
 from memdock_evaluator.words import counted
 
 
@@ -51,7 +52,8 @@ def verify(run_dir: str) -> None:
 def show(run_dir: str, question: str, systems: tuple[str, ...], languages: tuple[str, ...]) -> None:
     """Show one question of RUN with everything: evidence, memories, answer, verdict, scores, tokens, times.
 
-    QUESTION is its id, or DIALOGUE/ID where several dialogues have it. A "+" marks a source that is evidence. The
+    QUESTION is its id, or DIALOGUE/ID where several dialogues have it; of "0|q3", an id of the bundled data, which a
+    shell would need in quotes, also "0/q3". A "+" marks a source that is evidence. The
     evidence's texts come from the data file, as long as it is where it was and unchanged.
 
     \b
@@ -98,12 +100,12 @@ def _print_comparison(found: Comparison) -> None:
     groups = groupby(found.differences, lambda each: (each.language, each.first_system, each.second_system))
     for (language, first, second), differences in groups:
         click.echo(f"{language}: {first}" if first == second else f"{language}: {second} minus {first}")
-        Console().print(_table(differences))
+        print_table(_table(differences), Console())
 
 
 def _table(differences: Iterable[Difference]) -> Table:
     table = Table(box=SIMPLE_HEAD, padding=(0, 1, 0, 0), pad_edge=False)
-    table.add_column("second - first")
+    table.add_column("second - first", no_wrap=True)
     for name in ("n", "dialogues", "first", "second", "difference", "95 %", "p"):
         table.add_column(name, justify="right", no_wrap=True)
     for each in differences:

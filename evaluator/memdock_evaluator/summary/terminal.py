@@ -12,6 +12,7 @@ from memdock_evaluator.summary import recall
 from memdock_evaluator.summary.axes import in_order, title, values_in_order
 from memdock_evaluator.summary.ranking import block_of, display_name, ks_of, languages_of, systems_in_order, tracks_of
 from memdock_evaluator.summary.shape import Figures, LanguageSummary, Summary
+from memdock_evaluator.terminal import print_table
 from memdock_evaluator.words import counted
 from memdock_evaluator.words.counting import half_up
 
@@ -34,7 +35,7 @@ def print_summary(summary: Summary, console: Console) -> None:
         blocks = [_answers(summary, language, track) for track in tracks_of(summary, language) or [""]]
         for table in (*blocks, _retrieval(summary, language), *_slices(summary, language, console)):
             if table.row_count:
-                console.print(table)
+                print_table(table, console)
     for caveat in summary["caveats"]:
         console.print(Padding(f"[yellow]![/] {escape(caveat['text'])}", (0, 1)))
     console.print(Padding("Times and tokens, stage by stage, are in the report.", (0, 1)))
@@ -88,7 +89,7 @@ def _name(summary: Summary, system: str) -> str:
 
 def _table(first: str, *figures: str) -> Table:
     table = Table(box=SIMPLE_HEAD, padding=(0, 1, 0, 0), pad_edge=False, caption_justify="left")
-    table.add_column(first, overflow="fold")
+    table.add_column(first, no_wrap=True)
     for name in figures:
         table.add_column(name, justify="right", no_wrap=True)
     return table
@@ -120,7 +121,7 @@ def _slices(summary: Summary, language: str, console: Console) -> Iterator[Table
 def _slice_table(summary: Summary, systems: list[tuple[str, LanguageSummary]]) -> Table:
     table = _table("accuracy/MRR by slice", "n/n")
     for name, _ in systems:
-        table.add_column(_name(summary, name), justify="right", overflow="fold", min_width=9)
+        table.add_column(_name(summary, name).replace("@", "\n@"), justify="right", no_wrap=True)
     for axis in _axes([found for _, found in systems]):
         table.add_row(f"[bold]{escape(title(axis))}[/]")
         slices = [found["slices"].get(axis, {}) for _, found in systems]

@@ -241,6 +241,7 @@ async def test_several_judges_see_the_answers_before_and_after(tmp_path: Path) -
         words += ["--answer-url", model.url, "--answer-model", "m", "--judges", judges, "--out", tmp_path / "out"]
         done = await asyncio.to_thread(invoke, *words)
     assert done.exit_code == 0, done.output
+    assert "Answers of toy, en turn: 2 right before; after, 0/2 say" in " ".join(done.output.split())
     for row in lines(tmp_path / "out", "targets.jsonl"):
         for reply in row["replies"]:
             assert (reply["correct"], reply["verdicts"]["b"]["label"]) == (True, 0)
