@@ -121,7 +121,7 @@ def _slices(summary: Summary, language: str, console: Console) -> Iterator[Table
 def _slice_table(summary: Summary, systems: list[tuple[str, LanguageSummary]]) -> Table:
     table = _table("accuracy/MRR by slice", "n/n")
     for name, _ in systems:
-        table.add_column(_name(summary, name).replace("@", "\n@"), justify="right", no_wrap=True)
+        table.add_column(_name(summary, name), justify="right", no_wrap=True)
     for axis in _axes([found for _, found in systems]):
         table.add_row(f"[bold]{escape(title(axis))}[/]")
         slices = [found["slices"].get(axis, {}) for _, found in systems]
