@@ -11,11 +11,27 @@ import time
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from contextvars import ContextVar
+from typing import TypeGuard
 
 from memdock.types import ModelUsage, StageTiming
 
 MAX_COUNT = 2**32 - 1
 """Counters stop here (uint32 on the wire) rather than wrap."""
+
+MAX_CALL_TOKENS, MAX_TOKENS_A_BYTE = 2**31, 100
+"""No call of a model takes more tokens, or reads more of them for a byte that it was sent."""
+
+
+def is_count(value: object, *, sent_bytes: int | None = None) -> TypeGuard[int]:
+    """Whether what an endpoint gives as tokens of a call can be a count: else they are estimated.
+
+    `sent_bytes`: of what the model has read, where these are its tokens; those that it writes may be thoughts, which
+    nobody is sent.
+    """
+    if isinstance(value, bool) or not isinstance(value, int):
+        return False
+    most = MAX_CALL_TOKENS if sent_bytes is None else min(MAX_CALL_TOKENS, MAX_TOKENS_A_BYTE * sent_bytes)
+    return 0 <= value <= most
 
 
 class Meter:
@@ -79,12 +95,16 @@ def count(
             ModelUsage(
                 model=model,
                 purpose=purpose,
-                calls=calls,
-                input_tokens=input_tokens,
-                output_tokens=output_tokens,
+                calls=_bounded(calls),
+                input_tokens=_bounded(input_tokens),
+                output_tokens=_bounded(output_tokens),
                 estimated=estimated,
             )
         )
+
+
+def _bounded(count: int) -> int:
+    return max(0, min(count, MAX_COUNT))
 
 
 @contextmanager

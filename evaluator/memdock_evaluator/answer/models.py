@@ -9,7 +9,7 @@ from urllib.request import getproxies, proxy_bypass
 
 import aiohttp
 import orjson
-from pydantic import BaseModel, BeforeValidator, Field, NonNegativeInt, ValidationError
+from pydantic import BaseModel, BeforeValidator, Field, ValidationError
 
 from memdock import usage
 from memdock_evaluator.answer.completion import Completion, key_of
@@ -44,6 +44,9 @@ def _counted(value: object) -> object:
         return None
 
 
+Tokens = Annotated[int, Field(ge=0, le=usage.MAX_CALL_TOKENS, strict=True)]
+"""What can be a count of tokens; true and false are none."""
+
 Words = Annotated[str | None, BeforeValidator(_whole)]
 
 
@@ -58,8 +61,8 @@ class _Choice(BaseModel):
 
 
 class _Usage(BaseModel):
-    prompt_tokens: NonNegativeInt
-    completion_tokens: NonNegativeInt
+    prompt_tokens: Tokens
+    completion_tokens: Tokens
 
 
 class _Reply(BaseModel):
@@ -219,6 +222,8 @@ class ChatModel:
     def _read(self, prompt: str, reply: "_Reply") -> Completion:
         """The completion, its tokens counted; raises where it is none, after they were."""
         choice, counted = reply.choices[0], reply.usage
+        if counted and not usage.is_count(counted.prompt_tokens, sent_bytes=len(prompt.encode(errors="replace"))):
+            counted = None
         content = choice.message.content or ""
         completion = Completion(
             text=without_thoughts(content),

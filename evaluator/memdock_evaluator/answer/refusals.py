@@ -75,15 +75,16 @@ def read_refusal(status: int, content: bytes) -> Refusal:
 def retry_after_s(headers: Mapping[str, str]) -> float | None:
     """The seconds that an answer asks to wait: `retry-after-ms`, or `Retry-After` in seconds or as a date of HTTP.
 
-    `None` where it asks for none, or in a way that cannot be read; never negative. `headers` ignore case.
+    `None` where it asks for none, or for what is no wait: no number, a negative one, one without end. A date that is
+    past is 0. `headers` ignore case.
     """
     for name, divisor in (("retry-after-ms", 1000.0), ("retry-after", 1.0)):
         try:
             wait_s = float(headers[name]) / divisor
         except (KeyError, ValueError):
             continue
-        if not math.isnan(wait_s):
-            return max(0.0, wait_s)
+        if math.isfinite(wait_s) and wait_s >= 0:
+            return wait_s
     try:
         return max(0.0, parsedate_to_datetime(headers["retry-after"]).timestamp() - time.time())
     except (KeyError, ValueError, OverflowError, OSError):

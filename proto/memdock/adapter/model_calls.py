@@ -25,6 +25,7 @@ USAGE_HEADER = "X-Memdock-Usage"
 
 CLIENTS = ("httpx", "httpx2")
 _KINDS = {"/chat/completions": "chat", "/embeddings": "embeddings"}
+_COUNT_DIGITS = 10
 _JSON_FORMATS = ("json_object", "json_schema")
 _current: ContextVar["ModelCalls | None"] = ContextVar("memdock_model_calls", default=None)
 
@@ -76,20 +77,21 @@ class ModelCalls:
                 self._failures[content] = failure
 
     def _count(self, kind: str, model: str, response: Any, reply: dict[str, Any]) -> None:
-        metered = dict(word.partition("=")[::2] for word in response.headers.get(USAGE_HEADER, "").split())
+        metered = _metered(response.headers.get(USAGE_HEADER, ""))
         told = reply.get("usage") or {}
         inward = _get(told, "prompt_tokens")
         outward = 0 if kind == "embeddings" else _get(told, "completion_tokens")
-        counted = isinstance(inward, int) and isinstance(outward, int)
-        if not (isinstance(inward, int) and isinstance(outward, int)):
-            inward, outward = len(response.request.content) // 4, len(response.content) // 4
+        sent, received = len(response.request.content), len(response.content)
+        counted = usage.is_count(inward, sent_bytes=sent) and usage.is_count(outward)
+        if not counted:
+            inward, outward = sent // 4, received // 4
         usage.count(
             model=model,
             purpose="embedding" if kind == "embeddings" else self._purpose,
-            calls=int(metered.get("requests", 1)),
-            input_tokens=int(metered.get("input", inward)),
-            output_tokens=int(metered.get("output", outward)),
-            estimated=metered.get("estimated", "0" if counted else "1") == "1",
+            calls=metered.get("requests", 1),
+            input_tokens=metered.get("input", inward),
+            output_tokens=metered.get("output", outward),
+            estimated=metered.get("estimated", 0 if counted else 1) == 1,
         )
 
 
@@ -228,11 +230,18 @@ def _holds_json(content: str) -> bool:
     return True
 
 
+def _metered(header: str) -> dict[str, int]:
+    """The counts of a meter's header; none where any of them can be none."""
+    words = [word.partition("=")[::2] for word in header.split()]
+    counts = {name: int(word) for name, word in words if word.isdecimal() and len(word) <= _COUNT_DIGITS}
+    return counts if len(counts) == len(words) and all(map(usage.is_count, counts.values())) else {}
+
+
 def _json(content: bytes) -> dict[str, Any]:
     """The object that it is, or an empty one."""
     try:
         value = json.loads(content)
-    except ValueError:
+    except (ValueError, RecursionError):
         return {}
     return value if isinstance(value, dict) else {}
 

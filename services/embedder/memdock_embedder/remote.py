@@ -1,6 +1,7 @@
 """Any endpoint that speaks OpenAI's `/v1/embeddings`, ours included."""
 
 import asyncio
+import math
 import random
 from collections.abc import Sequence
 from typing import Any
@@ -18,7 +19,10 @@ MAX_TEXT_BYTES = 8_000
 """No text has more tokens than bytes, and OpenAI's models refuse one of more than 8,192 tokens."""
 MAX_REQUEST_BYTES = 16_000
 MAX_PASSAGE_REQUESTS = 4
+MAX_TOKENS_A_BYTE = 100
 TRIES = 4
+LONGEST_WAIT_S = 60.0
+"""An endpoint that wants to be asked later than this has failed."""
 SLOWEST_BYTES_S = 200.0
 """A model on a busy processor reads some 500 bytes a second; a request has time for less than half of that."""
 
@@ -81,9 +85,10 @@ class RemoteEmbedder:
             try:
                 return self._read(await self._send(body, timeout), texts)
             except EmbedderError as error:
-                if attempt == TRIES or error.reason not in RETRIED:
+                asked_s = error.retry_after_s or 0.0
+                if attempt == TRIES or error.reason not in RETRIED or asked_s > LONGEST_WAIT_S:
                     raise
-                await asyncio.sleep(error.retry_after_s or random.uniform(0, 0.2 * 2**attempt))  # noqa: S311 - jitter
+                await asyncio.sleep(asked_s or random.uniform(0, 0.2 * 2**attempt))  # noqa: S311 - jitter
         raise AssertionError("unreachable")
 
     async def _send(self, body: dict[str, Any], timeout: aiohttp.ClientTimeout) -> bytes:
@@ -109,8 +114,7 @@ class RemoteEmbedder:
             answer = orjson.loads(payload)
             rows = sorted(answer["data"], key=lambda row: row["index"])
             vectors = np.asarray([row["embedding"] for row in rows], dtype=np.float32)
-            counted = (answer.get("usage") or {}).get("prompt_tokens")
-            tokens = None if counted is None else int(counted)
+            told = usage.get("prompt_tokens") if isinstance(usage := answer.get("usage"), dict) else None
         except (ValueError, KeyError, TypeError) as cause:
             raise EmbedderError(
                 "PROVIDER_PROTOCOL_ERROR", "the embedding endpoint answered no list of vectors"
@@ -124,11 +128,12 @@ class RemoteEmbedder:
                 "PROVIDER_PROTOCOL_ERROR",
                 f"the embedding endpoint answered {vectors.shape[1]} dimensions after {self.dimension}",
             )
-        if tokens is None:
-            # Four characters a token: the usual rule of thumb where the endpoint does not count. A count of 0 is one:
-            # a cache had every vector.
-            return Embedded(vectors=unit(vectors), tokens=sum(map(len, texts)) // 4 + 1, estimated=True)
-        return Embedded(vectors=unit(vectors), tokens=tokens)
+        # True and false are no numbers, and no model makes a hundred tokens of a byte. A count of 0 is one: a cache had
+        # every vector.
+        if type(told) is int and 0 <= told <= MAX_TOKENS_A_BYTE * sum(map(size_of, texts)):
+            return Embedded(vectors=unit(vectors), tokens=told)
+        # Four characters a token: the usual rule of thumb where the endpoint does not count.
+        return Embedded(vectors=unit(vectors), tokens=sum(map(len, texts)) // 4 + 1, estimated=True)
 
     async def close(self) -> None:
         """Closes the connections."""
@@ -152,8 +157,17 @@ def _check(url: str, api_key: str) -> None:
         )
 
 
+def _wait_s(retry_after: str | None) -> float | None:
+    """Seconds of a header Retry-After; `None` without one, and for what is no wait: negative, or without end."""
+    try:
+        wait_s = float(retry_after or "")
+    except ValueError:
+        return None
+    return wait_s if math.isfinite(wait_s) and wait_s >= 0 else None
+
+
 def _refusal(status: int, retry_after: str | None) -> EmbedderError:
-    wait_s = float(retry_after) if retry_after and retry_after.replace(".", "", 1).isdigit() else None
+    wait_s = _wait_s(retry_after)
     if status in (401, 403):
         return EmbedderError("PROVIDER_AUTH_FAILED", f"the embedding endpoint refused the key (HTTP {status})")
     if status == 429:

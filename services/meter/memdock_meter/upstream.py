@@ -1,6 +1,7 @@
 """An endpoint: asked again where that may help, as late as it wishes."""
 
 import asyncio
+import math
 import random
 import time
 from collections.abc import Awaitable, Callable, Mapping
@@ -124,14 +125,18 @@ def _unreachable(failure: Exception) -> WireError:
 def retry_after_s(headers: Mapping[str, str]) -> float | None:
     """Seconds until the endpoint wants to be asked again, from `retry-after-ms` or `Retry-After` in both its forms.
 
-    RFC 9110, section 10.2.3: a number of seconds, or a date. `None` where neither can be read.
+    RFC 9110, section 10.2.3: a number of seconds, or a date. `None` where neither can be read, or is no wait: negative,
+    or without end.
     """
     for name, unit_s in (("retry-after-ms", 1000), ("retry-after", 1)):
-        written = headers.get(name, "").strip()
-        if written.replace(".", "", 1).isdigit():
-            return float(written) / unit_s
+        try:
+            wait_s = float(headers[name]) / unit_s
+        except (KeyError, ValueError):
+            continue
+        if math.isfinite(wait_s) and wait_s >= 0:
+            return wait_s
     try:
         moment = parsedate_to_datetime(headers.get("retry-after", ""))
-    except ValueError:
+        return max(0.0, ((moment if moment.tzinfo else moment.replace(tzinfo=UTC)) - datetime.now(UTC)).total_seconds())
+    except (ValueError, OverflowError):
         return None
-    return max(0.0, ((moment if moment.tzinfo else moment.replace(tzinfo=UTC)) - datetime.now(UTC)).total_seconds())

@@ -2,11 +2,13 @@
 
 import hashlib
 from dataclasses import dataclass
-from typing import Any, Literal
+from typing import Any, Literal, TypeGuard
 
 import orjson
 
 Kind = Literal["chat", "embeddings"]
+MAX_CALL_TOKENS, MAX_TOKENS_A_BYTE = 2**31, 100
+"""No call of a model takes more tokens, or reads more of them for a byte of what it was sent."""
 PATHS: dict[Kind, str] = {"chat": "/chat/completions", "embeddings": "/embeddings"}
 
 
@@ -113,11 +115,19 @@ def tokens_of(usage: Any, request: Request, output_bytes: int) -> Tokens:
     counted = usage if isinstance(usage, dict) else {}
     inward, outward = counted.get("prompt_tokens"), counted.get("completion_tokens")
     if request.kind == "embeddings":
-        outward = outward or 0
-    known = isinstance(inward, int) and isinstance(outward, int) and inward >= 0 and outward >= 0
-    if known and (inward or not request.input_bytes):
-        return Tokens(input=int(inward or 0), output=int(outward or 0), estimated=False)
+        outward = 0 if outward is None else outward
+    if (
+        _is_count(inward, MAX_TOKENS_A_BYTE * len(orjson.dumps(request.body)))
+        and _is_count(outward)
+        and (inward or not request.input_bytes)
+    ):
+        return Tokens(input=inward, output=outward, estimated=False)
     return estimated(request, output_bytes)
+
+
+def _is_count(value: Any, most: int = MAX_CALL_TOKENS) -> TypeGuard[int]:
+    """Whether an endpoint can have counted so many tokens of a call; true and false are no numbers."""
+    return type(value) is int and 0 <= value <= min(most, MAX_CALL_TOKENS)
 
 
 def estimated(request: Request, output_bytes: int) -> Tokens:

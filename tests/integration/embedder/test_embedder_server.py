@@ -149,6 +149,29 @@ async def test_a_start_that_cannot_be_is_one_sentence(flags: tuple[str, ...], se
     assert "Traceback" not in stderr.decode()
 
 
+async def test_remote_takes_no_garbage_for_a_wait_or_a_count() -> None:
+    async with serve_models(ModelServer()) as server:
+        embedder = await RemoteEmbedder.connect(server.url, "m")
+        for garbage in ("inf", "nan", "-1", "1e400", "\u00b2"):
+            server.faults = [web.Response(status=429, headers={"Retry-After": garbage})]
+            assert (await embedder.embed(["one"], "query")).vectors.shape == (1, 4)
+        server.faults = [web.Response(status=429, headers={"Retry-After": "1e9"})]
+        with pytest.raises(EmbedderError, match="over its rate") as told:
+            await embedder.embed(["one"], "query")
+        assert told.value.retry_after_s == 1e9
+        row = '{"index": 0, "embedding": [1, 0, 0, 0]}'
+        for used in (
+            "[1]",
+            "true",
+            *(f'{{"prompt_tokens": {told}}}' for told in ("true", "1" + "0" * 30, "-1", "500")),
+        ):
+            text = f'{{"data": [{row}], "usage": {used}}}'
+            server.faults = [web.Response(text=text, content_type="application/json")]
+            embedded = await embedder.embed(["four"], "query")
+            assert (embedded.tokens, embedded.estimated) == (2, True), used
+        await embedder.close()
+
+
 async def test_remote_retries_what_may_pass_and_tells_what_does_not() -> None:
     async with serve_models(ModelServer()) as server:
         embedder = await RemoteEmbedder.connect(server.url, "m")

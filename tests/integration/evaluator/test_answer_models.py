@@ -421,3 +421,28 @@ async def test_the_second_try_of_the_judge_may_succeed(server: ModelServer) -> N
     verdict = await judge.judge(ITEM, repeat=0)
     await judge.close()
     assert (verdict.label, verdict.note) == (0, "other name")
+
+
+@pytest.mark.parametrize(
+    ("told", "counted"),
+    [
+        ("70", True),
+        ("0", True),
+        ("-1", False),
+        ("true", False),
+        ("1" + "0" * 30, False),
+        ("3000000000", False),
+        ("20000", False),
+    ],
+)
+async def test_tokens_that_no_call_can_take_are_estimated(server: ModelServer, told: str, counted: bool) -> None:
+    used = f'{{"prompt_tokens": {told}, "completion_tokens": 2}}'
+    body = f'{{"choices": [{{"message": {{"content": "Murzik"}}}}], "usage": {used}}}'
+    server.faults = [web.Response(text=body, content_type="application/json")]
+    with usage.collect() as meter:
+        model = ChatModel(endpoint(server))
+        await model.complete("who is it? " * 4, seed=0)
+        await model.close()
+    (line,) = meter.models
+    assert line.estimated is not counted
+    assert (line.input_tokens, line.output_tokens) == ((int(told), 2) if counted else (11, 2))

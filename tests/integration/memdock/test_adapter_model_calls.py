@@ -92,6 +92,27 @@ def test_a_meters_count_of_requests_goes_before_the_clients(models: ModelServer)
     assert (line.calls, line.input_tokens, line.output_tokens, line.estimated) == (3, 70, 5, True)
 
 
+@pytest.mark.parametrize("told", ["true", "1" + "0" * 30, "-1", "3000000000", "0.5", '"9"'])
+def test_counts_that_no_call_can_have_are_estimated(models: ModelServer, told: str) -> None:
+    choice = '{"index": 0, "message": {"role": "assistant", "content": "ok"}}'
+    body = f'{{"choices": [{choice}], "usage": {{"prompt_tokens": 9, "completion_tokens": {told}}}}}'
+    header = {seen.USAGE_HEADER: f"requests={told} input=1 output=1 estimated=0"}
+    for headers in ({}, header):
+        models.faults.append(web.Response(text=body, content_type="application/json", headers=headers))
+        with usage.collect() as counted, seen.model_calls("space-1", "query"):
+            ask(models)
+        (line,) = counted.models
+        assert (line.calls, line.estimated, line.output_tokens) == (1, True, len(body) // 4)
+        assert 0 < line.input_tokens < 100
+
+
+def test_what_an_adapter_counts_fits_the_wire() -> None:
+    with usage.collect() as counted:
+        usage.count(model="m", purpose="query", calls=10**30, input_tokens=10**30, output_tokens=-1)
+    (line,) = counted.models
+    assert (line.calls, line.input_tokens, line.output_tokens) == (usage.MAX_COUNT, usage.MAX_COUNT, 0)
+
+
 def completion(content: Any, finish: str = "stop") -> web.Response:
     message = {"role": "assistant", "content": content}
     return web.json_response({"choices": [{"index": 0, "message": message, "finish_reason": finish}]})

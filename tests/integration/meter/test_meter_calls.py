@@ -95,6 +95,22 @@ async def test_a_fault_is_tried_again_and_each_try_is_counted(
     assert seen(models, "chat") == 2
 
 
+@pytest.mark.parametrize("told", ["true", "1" + "0" * 30, "9999999999999999999", "-1"])
+async def test_counts_that_no_call_can_have_are_estimated(models: ModelServer, tmp_path: Path, told: str) -> None:
+    choice = '{"index": 0, "message": {"role": "assistant", "content": "four"}, "finish_reason": "stop"}'
+    for inward, outward in ((told, "1"), ("9", told)):
+        used = f'"prompt_tokens": {inward}, "completion_tokens": {outward}'
+        body = f'{{"choices": [{choice}], "usage": {{{used}}}}}'
+        models.faults.append(web.Response(text=body, content_type="application/json"))
+    async with meter_of(write_config(tmp_path, models.url)) as meter:
+        for _ in range(2):
+            await meter.client().chat.completions.create(model="m", messages=ASKED)
+        line = (await meter.usage())["chat m"]
+    assert (line["calls"], line["failed"], line["estimated"]) == (2, 0, True)
+    assert 0 < line["input_tokens"] < 100
+    assert 0 < line["output_tokens"] < 20
+
+
 async def test_what_does_not_get_better_is_told_in_the_endpoints_words(models: ModelServer, tmp_path: Path) -> None:
     refusal = {"error": {"message": "the model knows no such tool", "code": "bad_tool", "type": "x", "param": None}}
     models.faults.append(web.json_response(refusal, status=400))

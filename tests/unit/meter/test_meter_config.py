@@ -78,4 +78,7 @@ def test_a_wait_is_read_in_all_its_forms() -> None:
     past = datetime.now(UTC) - timedelta(seconds=90)
     assert retry_after_s({"retry-after": format_datetime(past, usegmt=True)}) == 0
     assert retry_after_s({}) is None
-    assert retry_after_s({"retry-after": "soon"}) is None
+    assert retry_after_s({"retry-after-ms": "inf", "retry-after": "7"}) == 7
+    for garbage in ("soon", "inf", "nan", "-1", "1e400", "\u00b2", "9" * 400, "Mon, 01 Jan 0001 00:00:00 +2359"):
+        assert retry_after_s({"retry-after": garbage}) in (None, 0), garbage
+    assert retry_after_s({"retry-after": "inf"}) is None
