@@ -106,13 +106,13 @@ def in_words(found: Estimate) -> Iterator[str]:
     for system, (added, retrieved) in found.requests.items():
         yield f"{system}: {added:,} AddTurns, {retrieved:,} Retrieve"
     for line in found.cost.lines:
-        money = "no price" if line.money is None else f"{line.money:.2f} {found.cost.currency}"
+        money = "no price" if line.money is None else f"{line.money:.4f} {found.cost.currency}"
         calls = found.calls[line.system, line.purpose, line.model]
         yield (
             f"{line.system}: {line.purpose} by {line.model}: {counted(calls, 'call')}, "
             f"{line.input_tokens:,} tokens in, {line.output_tokens:,} out, {money}"
         )
-    yield f"about {found.cost.money:.2f} {found.cost.currency} by list prices of {found.cost.date}"
+    yield f"about {found.cost.money:.4f} {found.cost.currency} by list prices of {found.cost.date}"
     if found.cost.unpriced:
         yield f"not in it, for the price table does not know them: {', '.join(found.cost.unpriced)} (--prices FILE)"
     left_out = ["the trial's small questions", "tries that are lost"]

@@ -8,12 +8,22 @@ import click
 from memdock_evaluator.answer.endpoint import ModelSettings
 from memdock_evaluator.results.records import ANSWER, RETRIEVE
 from memdock_evaluator.run.command import answerer_of, begin_run, judge_of, judges_of, prices_of, without_secrets
-from memdock_evaluator.run.options import call_options, cost_options, judge_options, model_options, question_options
+from memdock_evaluator.run.options import (
+    call_options,
+    cost_options,
+    judge_options,
+    lasting,
+    model_options,
+    question_options,
+)
 from memdock_evaluator.run.settings import Reuse, RunSettings
 
 
 def _out(command: Any) -> Any:
-    return click.option("--out", required=True, metavar="DIR", help="Folder of the new run, or its address.")(command)
+    option = click.option(
+        "--out", required=True, callback=lasting, metavar="DIR", help="Folder of the new run, or its address."
+    )
+    return option(command)
 
 
 @click.command("reanswer")

@@ -102,6 +102,8 @@ def run(context: click.Context, /, **given: Any) -> None:
     try:
         if given["estimate"]:
             _tell_estimate(settings)
+        elif not given["out"]:
+            raise click.UsageError("--out is missing: name the folder of the results", context)
         else:
             begin_run(settings, ProgressLines(sys.stderr) if given["progress"] == "json" else None)
     except click.UsageError as error:

@@ -12,6 +12,7 @@ from memdock_evaluator.results.folder import Folder, FolderError
 from memdock_evaluator.results.manifest import ManifestError
 from memdock_evaluator.results.parts import PartError
 from memdock_evaluator.run.merging import merge as merge_runs
+from memdock_evaluator.run.options import lasting
 from memdock_evaluator.run.pieces import MergeError
 from memdock_evaluator.summary import RunFilesError, print_summary
 
@@ -26,7 +27,7 @@ def _named(word: str) -> tuple[str, Folder]:
 
 
 @click.command("merge")
-@click.argument("out")
+@click.argument("out", callback=lasting)
 @click.argument("runs", metavar="RUN...", nargs=-1, required=True)
 def merge(out: str, runs: tuple[str, ...]) -> None:
     """Make one run in OUT of several: the shards of one, or runs over other systems.

@@ -63,6 +63,13 @@ def _once(_: click.Context, __: click.Parameter, given: tuple[int, ...]) -> tupl
     return tuple(dict.fromkeys(given))
 
 
+def lasting(_: click.Context, __: click.Parameter, address: str) -> str:
+    """A callback: results at an address that is gone with the process would be lost."""
+    if any(part.partition("://")[0] == "memory" for part in address.split("::")):
+        raise click.BadParameter(f"{address} is gone when the command ends: give a folder, or s3://bucket/run")
+    return address
+
+
 def _shard(_: click.Context, __: click.Parameter, written: str | None) -> Shard | None:
     try:
         return None if written is None else Shard.read(written)
@@ -145,10 +152,11 @@ what_options = _grouped(
     zone_option,
     click.option(
         "--out",
-        required=True,
+        default="",
+        callback=lasting,
         metavar="DIR",
         help="Folder of the results, or an address such as s3://bucket/run. A run that was stopped "
-        "goes on in its folder.",
+        "goes on in its folder.  [required, but for --estimate]",
     ),
 )
 
@@ -414,7 +422,10 @@ choice_options = _grouped(
         help="Print how many calls, tokens and what money the run will take, from the data's sizes, and end there.",
     ),
     click.option(
-        "--sample-dialogues", type=_COUNT, metavar="N", help="Only N whole dialogues, a seeded stratified sample."
+        "--sample-dialogues",
+        type=_COUNT,
+        metavar="N",
+        help="Only N whole dialogues, each in all its languages: a seeded stratified sample.",
     ),
     click.option(
         "--sample-questions",

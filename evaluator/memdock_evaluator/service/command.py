@@ -14,7 +14,7 @@ from memdock.face import is_loopback
 from memdock.log import set_up_logs
 from memdock.tls import Tls, client_context
 from memdock_evaluator.run.command import refuse_unknown_variables
-from memdock_evaluator.run.options import Number
+from memdock_evaluator.run.options import Number, lasting
 from memdock_evaluator.service.faults import ServiceConfigError
 from memdock_evaluator.service.offer import Offer, read_models, read_price_table
 from memdock_evaluator.service.replica import Pace
@@ -29,6 +29,7 @@ _SECONDS = Number(min=0.1, max=3600)
 @click.option(
     "--results",
     required=True,
+    callback=lasting,
     envvar="MEMDOCK_EVAL_SERVE_RESULTS",
     show_envvar=True,
     metavar="ADDRESS",

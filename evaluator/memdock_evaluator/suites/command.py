@@ -6,6 +6,7 @@ from typing import Any, TypeVar
 import click
 from rich.console import Console
 
+from memdock_evaluator.run.options import lasting
 from memdock_evaluator.run.settings import RunSettings, SettingsError
 from memdock_evaluator.suites.ending import SuiteEnd, carry_out
 from memdock_evaluator.suites.options import Decorator, settings_of
@@ -22,6 +23,7 @@ def frame_options(*, seed: str) -> Callable[[CommandT], CommandT]:
         click.option(
             "--out",
             required=True,
+            callback=lasting,
             metavar="DIR",
             help="Folder of the results, or an address such as s3://bucket/x. A suite that was stopped goes on in its "
             "folder.",

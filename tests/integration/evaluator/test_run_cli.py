@@ -95,6 +95,29 @@ def test_a_folder_of_something_else_is_left_alone(out: Path, words: Sequence[str
     assert [path.name for path in out.iterdir()] == ["letter.txt"]
 
 
+def test_a_run_needs_a_folder(data: Path) -> None:
+    result = invoke("run", "--data", data, "--baseline", "oracle")
+    assert (result.exit_code, "--out is missing: name the folder" in result.output) == (2, True), result.output
+
+
+@pytest.mark.parametrize(
+    "words",
+    [
+        ["run", "--data", "own", "--baseline", "oracle", "--out", "memory://run"],
+        ["reanswer", "run", "--out", "memory://run"],
+        ["rejudge", "run", "--out", "memory://run"],
+        ["merge", "memory://run", "a", "b"],
+        ["forgetting", "--system", "toy", "--data", "own", "--out", "memory://run"],
+        ["leaks", "--system", "toy", "--out", "simplecache::memory://run"],
+        ["serve", "--insecure-dev", "--results", "memory://runs"],
+    ],
+)
+def test_results_that_would_be_gone_with_the_process_are_refused(words: Sequence[str]) -> None:
+    result = invoke(*words)
+    assert result.exit_code == 2, result.output
+    assert "is gone when the command ends: give a folder" in " ".join(result.output.split())
+
+
 def test_a_finished_run_says_so_when_it_is_given_again(data: Path, out: Path) -> None:
     words = ["run", "--data", data, "--out", out, "--baseline", "oracle"]
     assert command(words).returncode == 0

@@ -1,5 +1,6 @@
 """The bill of a run, and a budget that stops it cleanly and is raised later."""
 
+import re
 from asyncio import to_thread
 from dataclasses import replace
 from pathlib import Path
@@ -226,6 +227,10 @@ def test_the_command_tells_the_estimate_without_a_system(tmp_path: Path) -> None
     models = ["--answer-url", "http://127.0.0.1:9/v1", "--answer-model", "gpt-4.1-mini"]
     said = CliRunner().invoke(main, [*words, *models, "--out", str(tmp_path / "run")])
     assert said.exit_code == 0, said.output
+    assert CliRunner().invoke(main, [*words, *models]).output == said.output, "it makes no folder, and needs none"
+    money = re.findall(r"([0-9.]+) USD", said.output)
+    assert len(money) == 2
+    assert all(re.fullmatch(r"\d+\.\d{4}", each) for each in money), "as many digits as the bill has"
     assert "114 questions of 6 dialogues for each system" in said.output
     assert " AddTurns, 114 Retrieve" in said.output
     assert "x: answer by gpt-4.1-mini: 114 calls, " in said.output

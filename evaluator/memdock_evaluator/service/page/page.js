@@ -219,7 +219,7 @@ function draw({ node, run }) {
   const plan = run.plan;
   const what = [words(plan.data), words(plan.language), words([].concat(plan.system ?? [], plan.baseline ?? [])), `k ${words(plan.k) || 10}`];
   if (run.attempt > 1) what.push(`${t("attempt")} ${run.attempt}`);
-  if (run.cost) what.push(`${t("cost")} ${run.cost.toFixed(2)} ${run.currency}`);
+  if (run.cost) what.push(`${t("cost")} ${run.cost.toFixed(4)} ${run.currency}`);
   const box = make("input", { type: "checkbox", checked: chosen.includes(run.run_id), ariaLabel: `${t("selected")} ${run.run_id}` });
   box.dataset.act = "choose";
   box.addEventListener("change", () => choose(run.run_id, box.checked));
