@@ -11,7 +11,7 @@ from memdock_evaluator.results.folder import Folder
 from memdock_evaluator.results.manifest import Cost, CostLine, Plan
 from memdock_evaluator.results.parts import Parts, Unit
 from memdock_evaluator.results.records import ANSWER as ANSWERS
-from memdock_evaluator.results.records import CLOSE
+from memdock_evaluator.results.records import CLOSE, spent_on
 from memdock_evaluator.results.records import JUDGE as VERDICTS
 from memdock_evaluator.words import counted
 
@@ -67,7 +67,7 @@ def used(plan: Plan, parts: Parts) -> Iterator[Use]:
         yield from ((system, each.purpose, each) for record in parts.read(ANSWERS) for each in record.usage)
     yield from ((system, each.purpose, each) for record in parts.read(VERDICTS) for each in record.usage)
     if not reused:
-        yield from ((system, f"{MEMORY}: {each.purpose}", each) for end in parts.newest(CLOSE) for each in end.usage)
+        yield from ((system, f"{MEMORY}: {each.purpose}", each) for each in spent_on(parts.read(CLOSE)))
 
 
 def priced(lines: Iterable[CostLine], prices: Prices) -> Cost:

@@ -49,7 +49,8 @@ def budget_of(limit: float, prices: Prices, plan: Plan, folder: Folder, units: I
     for unit in units if plan.reused is None else ():
         parts = Parts(folder, unit)
         for space, end in zip(parts.newest(INGEST), parts.newest(CLOSE), strict=False):
-            budget.pay_space(unit.system, space.space_id, end.usage)
+            if not end.reset:
+                budget.pay_space(unit.system, space.space_id, end.usage)
     budget.spent = bill(plan, folder, units, prices).money
     return budget
 

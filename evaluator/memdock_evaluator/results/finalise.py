@@ -10,7 +10,7 @@ from memdock.types import Component, ModelUsage, Residue
 from memdock_evaluator.results.folder import Folder
 from memdock_evaluator.results.manifest import Coverage, IngestCounts, Plan, SystemTotals
 from memdock_evaluator.results.parts import PARTS, Parts, Unit
-from memdock_evaluator.results.records import ANSWER, CLOSE, INGEST, JUDGE, RETRIEVE, ROWS
+from memdock_evaluator.results.records import ANSWER, CLOSE, INGEST, JUDGE, RETRIEVE, ROWS, spent_on
 from memdock_evaluator.results.rows import Outcome, Row, Timing
 
 OUTCOMES, TIMINGS, MANIFEST = "outcomes.jsonl", "timings.jsonl", "manifest.json"
@@ -97,11 +97,9 @@ def _totals(folder: Folder, units: Sequence[Unit], expected: int) -> SystemTotal
         counts["stale_reads"] += sum(record.stale for record in parts.read(RETRIEVE))
         coverage.update(_coverage(parts.newest(ROWS)))
         closed = parts.read(CLOSE)
-        for end in closed:
-            # A reset ends the count of what a space has cost; one that was kept goes on with it.
-            spent.extend(end.usage if end.reset or end is closed[-1] else ())
+        spent.extend(spent_on(closed))
         residue.extend(closed[-1].residue if closed else ())
-        if ingested and not (closed and closed[-1].reset):
+        if ingested and not (closed and closed[-1].reset and closed[-1].blame is None):
             not_reset.append(ingested[-1].space_id)
     return SystemTotals(
         ingest=IngestCounts(**counts),

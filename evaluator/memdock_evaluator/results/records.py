@@ -1,6 +1,6 @@
 """What a stage of the run keeps of one dialogue or question, so that a run that was killed goes on behind it."""
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Generic, Protocol, TypeVar
 
@@ -122,12 +122,21 @@ class Judged(Asking):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Closed:
-    """A space that is no longer needed: what it cost, and what its reset left. `reset` false: it was kept."""
+    """A space that is no longer needed: what it cost, and what its reset left.
+
+    `reset` false: it was kept, or, with a blame, is still to be reset. A Reset ends the count of what a space has cost,
+    so that the cost is kept before it.
+    """
 
     usage: tuple[ModelUsage, ...] = ()
     reset: bool = True
     residue: tuple[Residue, ...] = ()
     blame: Blame | None = None
+
+
+def spent_on(closed: Sequence[Closed]) -> tuple[ModelUsage, ...]:
+    """What a space has cost in all: each count that a Reset ended, and the last one, which goes on where none did."""
+    return tuple(each for end in closed if end.reset or end is closed[-1] for each in end.usage)
 
 
 RecordT = TypeVar("RecordT", bound="DataclassInstance")

@@ -1,9 +1,19 @@
-"""What is known of a dialogue's storage: which turns surely stand behind no memory."""
+"""What is known of a dialogue's storage: how its space was filled, and which turns surely stand behind no memory."""
 
 from collections.abc import Iterable
 from dataclasses import dataclass
 
-from memdock_evaluator.results.records import Ingested
+from memdock_evaluator.results.parts import Parts
+from memdock_evaluator.results.records import INGEST, Ingested
+
+
+def ingested_in(store: Parts) -> Ingested | None:
+    """What became of the turns of a space; `None` where nothing was kept of that, or only why it could not be filled.
+
+    Without it nobody knows what the questions were asked of. Raises `PartError`.
+    """
+    newest = store.newest(INGEST)
+    return newest[-1] if newest and newest[-1].blame is None else None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -23,6 +23,7 @@ from memdock_evaluator.results.folder import Folder
 from memdock_evaluator.results.manifest import Manifest, SystemFacts
 from memdock_evaluator.results.parts import Parts, Unit
 from memdock_evaluator.results.rows import Row
+from memdock_evaluator.results.stored import ingested_in
 from memdock_evaluator.summary.build import SUMMARY, summary_of, to_json
 from memdock_evaluator.summary.comparisons import STATISTICS, compare_again
 from memdock_evaluator.summary.source import read_run
@@ -51,6 +52,7 @@ def verify(folder: Folder) -> Verified:
     units = with_stores(run.manifest.plan, Counter(map(Unit.of, run.rows)))
     _in_order(run.rows)
     parts = sum(Parts(folder, unit).check() for unit in units)
+    _all_stored(folder, run.manifest, units)
     _same_lines(folder, OUTCOMES, outcome_lines(folder, units))
     _same_lines(folder, TIMINGS, timing_lines(folder, units))
     _as_planned(run.manifest, run.rows)
@@ -91,6 +93,17 @@ def _in_order(rows: Sequence[Row]) -> None:
     for number, (before, row) in enumerate(pairwise(rows), start=2):
         if before.key == row.key:
             raise VerifyError(f"{OUTCOMES}, line {number}: {_name(row)} stands there twice")
+
+
+def _all_stored(folder: Folder, manifest: Manifest, units: Iterable[Unit]) -> None:
+    """Of every dialogue that a memory system was asked about, it is known what became of its turns."""
+    stores = {each.system or each.name for each in manifest.plan.systems if not each.baseline}
+    for unit in sorted(units):
+        if unit.system in stores and ingested_in(Parts(folder, unit)) is None:
+            raise VerifyError(
+                f"{unit.folder}: no ingest part says what became of the dialogue's turns; the command that began the "
+                "run stores it and asks its questions again"
+            )
 
 
 def _as_planned(manifest: Manifest, rows: Iterable[Row]) -> None:

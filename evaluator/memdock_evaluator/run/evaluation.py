@@ -17,6 +17,7 @@ from memdock_evaluator.results.folder import Folder
 from memdock_evaluator.results.manifest import Manifest
 from memdock_evaluator.results.parts import Parts
 from memdock_evaluator.results.records import ANSWER, INGEST, RETRIEVE, ROWS, Kind
+from memdock_evaluator.results.stored import ingested_in
 from memdock_evaluator.run.asking_again import ask_again_on_demand, ended
 from memdock_evaluator.run.beginning import begin, earlier, held, now
 from memdock_evaluator.run.loop import Loop
@@ -195,7 +196,8 @@ def _end(loop: Loop, manifest: Manifest, stopped: str, prices: Prices) -> RunEnd
         stopped=stopped,
         stopped_after=loop.settings.stop_after,
     )
-    if not end.unanswered and not end.lacking:
+    unstored = any(unit.system in loop.tools.systems and ingested_in(Parts(folder, unit)) is None for unit in expected)
+    if not (end.unanswered or end.lacking or unstored):
         manifest = ended(manifest, folder, expected)
         end = replace(end, manifest=replace(manifest, finished=manifest.finished or now()))
     folder.write(MANIFEST, end.manifest.to_json())

@@ -12,7 +12,7 @@ from memdock_evaluator.results.manifest import Plan
 from memdock_evaluator.results.parts import Parts, Unit
 from memdock_evaluator.results.records import ANSWER, CLOSE, INGEST, RETRIEVE, ROWS
 from memdock_evaluator.results.rows import Outcome
-from memdock_evaluator.results.stored import Stored
+from memdock_evaluator.results.stored import Stored, ingested_in
 from memdock_evaluator.run.answering import Answering, keys_of
 from memdock_evaluator.run.contestants import Contestant
 from memdock_evaluator.run.parallel import for_each
@@ -51,7 +51,7 @@ class SystemRun:
         """Does what earlier attempts left to do; raises only `RunStoppedError`."""
         keys = keys_of(self.dialogue, self.settings.repeats, self.store.unit.ingest)
         if self.settings.stop_after == INGEST.name:
-            if not self._has_asked(keys):
+            if not self._has_asked(keys) or ingested_in(self.store) is None:
                 await self.retriever.store(self.dialogue)
             return
         retrievals = await self.retriever.retrieve(self.dialogue, keys)
@@ -139,7 +139,7 @@ class Loop:
             Contestant(facts=each, parts=Parts(self.folder, replace(unit, system=each.name)))
             for each in self.plan.contestants[unit.system]
         ]
-        if _is_done(store, asked, self.settings.allowed_failed_turns):
+        if self._is_done(store, asked):
             self._skip(dialogue, unit.system, len(asked))
             return
         await SystemRun(
@@ -149,6 +149,17 @@ class Loop:
             replying=[self._replying(each) for each in asked],
             settings=self.settings,
         ).run()
+
+    def _is_done(self, store: Parts, asked: Sequence[Contestant]) -> bool:
+        """Whether every question has its row and none is to be asked again, and the space was filled and given back."""
+        rows = [each.parts.newest(ROWS) for each in asked]
+        if not all(found and all(row.outcome is not Outcome.INFRASTRUCTURE_ERROR for row in found) for found in rows):
+            return False
+        if store.unit.system not in self.tools.systems:
+            return True
+        ingested, closed = ingested_in(store), store.newest(CLOSE)
+        whole = ingested is not None and ingested.is_whole(self.settings.allowed_failed_turns)
+        return whole and bool(closed) and closed[-1].blame is None
 
     def _skip(self, dialogue: Dialogue, name: str, contestants: int) -> None:
         if name in self.tools.systems:
@@ -198,13 +209,3 @@ class Loop:
             progress=self.progress,
         )
         return SystemRetriever(space=space, contestants=asked, settings=self.settings, progress=self.progress)
-
-
-def _is_done(store: Parts, asked: Sequence[Contestant], allowed_failed_turns: float) -> bool:
-    """Whether every question has its row and none is to be asked again, and the space was filled and given back."""
-    ingested, closed = store.newest(INGEST), store.newest(CLOSE)
-    rows = [each.parts.newest(ROWS) for each in asked]
-    answered = all(found and all(row.outcome is not Outcome.INFRASTRUCTURE_ERROR for row in found) for found in rows)
-    whole = all(each.is_whole(allowed_failed_turns) for each in ingested)
-    given_back = not ingested or (bool(closed) and closed[-1].blame is None)
-    return answered and whole and given_back

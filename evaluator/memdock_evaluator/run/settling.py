@@ -16,7 +16,7 @@ Key: TypeAlias = tuple[str, int]
 _STORED_ANEW = Blame(
     outcome=Outcome.INFRASTRUCTURE_ERROR,
     reason="STORED_ANEW",
-    detail="turns that had failed were sent again; the question is asked again",
+    detail="the dialogue, or turns of it that had failed, is stored anew; the question is asked again",
 )
 
 RecordT = TypeVar("RecordT", Retrieval, Answered, Judged)
@@ -43,7 +43,9 @@ def ask_again(parts: Parts) -> None:
 
     The rows first and the memories last, so that a kill in between leaves nothing that looks done.
     """
-    parts.write(ROWS, [unanswered(row, _STORED_ANEW) for row in parts.newest(ROWS)])
+    rows = parts.newest(ROWS)
+    if any(row.outcome is not Outcome.INFRASTRUCTURE_ERROR for row in rows):
+        parts.write(ROWS, [unanswered(row, _STORED_ANEW) for row in rows])
     unsettle(parts, JUDGE, _STORED_ANEW)
     unsettle(parts, ANSWER, _STORED_ANEW)
     unsettle(parts, RETRIEVE, _STORED_ANEW)
@@ -90,8 +92,9 @@ def unsettle(parts: Parts, kind: Kind[RecordT], why: Blame, outcomes: Collection
 
 def _anew(record: RecordT, why: Blame) -> RecordT:
     """The record as that of a question to be asked again; its own has told already what it took and cost."""
-    anew = replace(record, blame=why, timings=())
-    return anew if isinstance(anew, Retrieval) else replace(anew, usage=(), paid=())
+    if isinstance(record, Retrieval):
+        return Retrieval(question_id=record.question_id, repeat=record.repeat, blame=why)
+    return replace(record, blame=why, timings=(), usage=(), paid=())
 
 
 async def settle(

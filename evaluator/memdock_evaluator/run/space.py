@@ -12,6 +12,7 @@ from memdock_evaluator.results.names import safe_name
 from memdock_evaluator.results.parts import Parts
 from memdock_evaluator.results.records import CLOSE, INGEST, Blame, Closed, Ingested
 from memdock_evaluator.results.rows import Outcome
+from memdock_evaluator.results.stored import ingested_in
 from memdock_evaluator.run.ingest import Ingest
 from memdock_evaluator.run.memory_system import MemorySystem
 from memdock_evaluator.run.progress import Progress, Work
@@ -21,6 +22,10 @@ from memdock_evaluator.run.settling import blame_of
 
 _FILLED_AGAIN = Blame(
     outcome=Outcome.INFRASTRUCTURE_ERROR, reason="FILLED_AGAIN", detail="it was filled again for questions to be asked"
+)
+
+_TO_BE_RESET = Blame(
+    outcome=Outcome.INFRASTRUCTURE_ERROR, reason="TO_BE_RESET", detail="its cost was kept, and its Reset began"
 )
 
 
@@ -42,6 +47,11 @@ class Space:
     parts: Parts
     settings: RunSettings
     progress: Progress
+
+    @property
+    def is_filled(self) -> bool:
+        """Whether an attempt filled it and kept what became of the turns."""
+        return self._ingested() is not None
 
     @property
     def lacks_turns(self) -> bool:
@@ -70,10 +80,19 @@ class Space:
         await self.keep(dialogue, await ingest.finish())
 
     async def emptied(self) -> Ingest:
-        """The filling of it from the beginning; where it had been given back, it will have to be once more."""
-        if self._closed():
-            self.parts.write(CLOSE, [Closed(reset=False, blame=_FILLED_AGAIN)])
+        """The filling of it from the beginning.
+
+        What it held is gone then, so that a kill leaves it as one that was never filled; what that had cost is kept,
+        and where it had been given back, it will have to be once more.
+        """
+        usage = await self._cost() if self.parts.has(INGEST) or self.parts.has(CLOSE) else ()
+        if self.is_filled:
+            self.parts.write(INGEST, [Ingested(space_id=self.space_id, counts=IngestCounts(), blame=_FILLED_AGAIN)])
+        if usage or self._closed():
+            self.parts.write(CLOSE, [Closed(usage=usage, reset=False, blame=_FILLED_AGAIN)])
         await self.system.reset(self.space_id)
+        if usage:
+            self.parts.write(CLOSE, [Closed(usage=usage, reset=True, blame=_FILLED_AGAIN)])
         return self._ingest()
 
     async def filled_up(self, dialogue: Dialogue) -> Ingested | None:
@@ -126,13 +145,17 @@ class Space:
         """Notes what it has cost and resets it; a failure is kept as such, and the next run tries again."""
         if self._closed():
             return
-        try:
-            usage = await self._spent()
-            residue = () if self.settings.keep else (await self.system.reset(self.space_id)).residual
-            closed = Closed(usage=usage, reset=not self.settings.keep, residue=residue)
-        except Fault as fault:
-            closed = Closed(reset=False, blame=blame_of(fault))
-            self.progress.say(f"{self.system.name}: space {self.space_id} was not reset: {fault.detail}")
+        usage = await self._cost()
+        closed = Closed(usage=usage, reset=False)
+        if not self.settings.keep:
+            if usage:
+                await self.parts.save(CLOSE, [replace(closed, blame=_TO_BE_RESET)])
+            try:
+                residue = (await self.system.reset(self.space_id)).residual
+                closed = Closed(usage=usage, residue=residue)
+            except Fault as fault:
+                closed = replace(closed, blame=blame_of(fault))
+                self.progress.say(f"{self.system.name}: space {self.space_id} was not reset: {fault.detail}")
         await self.parts.save(CLOSE, [closed])
 
     def _ingest(self) -> Ingest:
@@ -146,12 +169,18 @@ class Space:
         )
 
     def _ingested(self) -> Ingested | None:
-        newest = self.parts.newest(INGEST)
-        return newest[-1] if newest and newest[-1].blame is None else None
+        return ingested_in(self.parts)
 
     def _closed(self) -> bool:
         closed = self.parts.newest(CLOSE)
         return bool(closed) and closed[-1].blame is None and (closed[-1].reset or self.settings.keep)
+
+    async def _cost(self) -> tuple[ModelUsage, ...]:
+        """What it has cost since its last Reset; where a kill came right behind that, what was kept before it."""
+        if spent := await self._spent():
+            return spent
+        closed = self.parts.newest(CLOSE)
+        return closed[-1].usage if closed and not closed[-1].reset else ()
 
     async def _spent(self) -> tuple[ModelUsage, ...]:
         """What the space has cost; a system that cannot say so is told on, and its space is given back all the same."""

@@ -1,6 +1,6 @@
 """The memories of a system under test: a dialogue into its own space, each question out of it, the space given back."""
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 
@@ -14,7 +14,7 @@ from memdock_evaluator.run.measuring import Stopwatch
 from memdock_evaluator.run.progress import Progress, Work
 from memdock_evaluator.run.retriever import Retrievals, latest
 from memdock_evaluator.run.settings import RunSettings
-from memdock_evaluator.run.settling import Key, ask_again, blame_of, known, settle, settled
+from memdock_evaluator.run.settling import Key, ask_again, blame_of, known, settle, settled, unsettle
 from memdock_evaluator.run.space import Space
 
 _Missing = Mapping[str, Sequence[Key]]
@@ -36,6 +36,8 @@ class SystemRetriever:
 
     async def store(self, dialogue: Dialogue) -> None:
         """Fills the dialogue's space where no earlier attempt has; it is left filled for the questions."""
+        if not self.space.is_filled:
+            self._ask_again()
         try:
             if await self.space.holds(dialogue):
                 self.space.tell_stored(dialogue)
@@ -45,14 +47,19 @@ class SystemRetriever:
             self.space.keep_fault(dialogue, fault)
 
     async def retrieve(self, dialogue: Dialogue, keys: Sequence[Key]) -> Retrievals:
-        """What the system retrieves for each question; what earlier attempts retrieved is kept."""
-        if self.space.lacks_turns:
+        """What the system retrieves for each question; what earlier attempts retrieved is kept.
+
+        But where what became of the turns is not known: nobody could say what those questions were asked of.
+        """
+        if not self.space.is_filled:
+            self._ask_again()
+        elif self.space.lacks_turns:
             await self._fill_up(dialogue)
         missing = self._missing(keys)
         self.progress.advance(Work.RETRIEVALS, len(keys) * len(self.contestants) - sum(map(len, missing.values())))
         if any(missing.values()):
             try:
-                await self._store_and_ask(dialogue, missing)
+                await self._store_and_ask(dialogue, keys, missing)
             except Fault as fault:
                 self._blame(dialogue, missing, fault)
         else:
@@ -85,7 +92,7 @@ class SystemRetriever:
         for each in self.contestants:
             ask_again(each.parts)
 
-    async def _store_and_ask(self, dialogue: Dialogue, missing: _Missing) -> None:
+    async def _store_and_ask(self, dialogue: Dialogue, keys: Sequence[Key], missing: _Missing) -> None:
         questions = {question.question_id: question for question in dialogue.questions}
         if not self.settings.as_of:
             if await self.space.holds(dialogue):
@@ -95,9 +102,9 @@ class SystemRetriever:
             await self._ask(missing, questions)
             return
         ingest = await self.space.emptied()
-        for date, dated in _by_date(missing, questions):
+        for date, dated in _by_date(keys, questions):  # of all questions, so that all turns are stored once more
             await ingest.add(self.space.unsaid(dialogue, date, ingest))
-            await self._ask(dated, questions)
+            await self._ask({name: [key for key in each if key in dated] for name, each in missing.items()}, questions)
         await self.space.keep(dialogue, await ingest.finish())
 
     async def _ask(self, missing: _Missing, questions: Mapping[str, Question]) -> None:
@@ -131,10 +138,18 @@ class SystemRetriever:
         )
 
     def _blame(self, dialogue: Dialogue, missing: _Missing, fault: Fault) -> None:
-        """No question of the dialogue can be asked: each has the fault of the ingest."""
-        self.space.keep_fault(dialogue, fault)
+        """No more questions can be asked: they have the fault, also those asked of what is not stored now."""
+        if filled := self.space.is_filled:
+            where = f"dialogue {dialogue.dialogue_id} ({dialogue.language})"
+            self.progress.say(
+                f"{self.space.system.name}: {where} could not be asked about: {fault.detail} ({fault.reason})"
+            )
+        else:
+            self.space.keep_fault(dialogue, fault)
         for each in self.contestants:
             done = known(each.parts, RETRIEVE)
+            if not filled:
+                unsettle(each.parts, RETRIEVE, blame_of(fault))
             blamed = [
                 Retrieval(question_id=question_id, repeat=repeat, blame=blame_of(fault))
                 for question_id, repeat in missing[each.name]
@@ -144,12 +159,13 @@ class SystemRetriever:
             self.progress.advance(Work.RETRIEVALS, len(blamed))
 
 
-def _by_date(missing: _Missing, questions: Mapping[str, Question]) -> Iterator[tuple[datetime | None, _Missing]]:
+def _by_date(
+    keys: Sequence[Key], questions: Mapping[str, Question]
+) -> Iterator[tuple[datetime | None, Collection[Key]]]:
     """Keys by their question's date, earliest first, those without one last."""
-    of_date: dict[datetime | None, dict[str, list[Key]]] = {}
-    for name, keys in missing.items():
-        for key in keys:
-            of_date.setdefault(questions[key[0]].date, {}).setdefault(name, []).append(key)
+    of_date: dict[datetime | None, set[Key]] = {}
+    for key in keys:
+        of_date.setdefault(questions[key[0]].date, set()).add(key)
     yield from sorted(((date, found) for date, found in of_date.items() if date is not None), key=lambda each: each[0])
     if None in of_date:
         yield None, of_date[None]

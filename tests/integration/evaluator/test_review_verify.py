@@ -37,7 +37,7 @@ async def test_a_run_over_a_system_agrees_with_its_parts(tmp_path: Path) -> None
     assert invoke("report", out).exit_code == 0
     said = invoke("verify", out)
     assert said.exit_code == 0, said.output
-    assert f"{out}: 12 parts, 16 rows and " in said.output
+    assert f"{out}: 14 parts, 16 rows and " in said.output
 
 
 def test_a_figure_that_was_touched_is_named(run: Path) -> None:

@@ -2,6 +2,7 @@
 
 import re
 from asyncio import to_thread
+from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -18,7 +19,8 @@ from memdock_evaluator.cost.prices import PriceError, Prices
 from memdock_evaluator.cost.spending import budget_of
 from memdock_evaluator.results.folder import Folder
 from memdock_evaluator.results.manifest import Price
-from memdock_evaluator.results.parts import Unit
+from memdock_evaluator.results.parts import Parts, Unit
+from memdock_evaluator.results.records import CLOSE, Kind
 from memdock_evaluator.results.rows import Row
 from memdock_evaluator.review.verify import VerifyError, verify
 from memdock_evaluator.run.settings import Reuse
@@ -188,6 +190,52 @@ async def test_what_the_spaces_say_that_they_have_cost_is_in_the_budget(tmp_path
         end, said = await ran(replace(run, out=str(tmp_path / "free"), prices=DEAR, budget=1.0))
         assert end.complete
         assert "not in the budget, for they have no price: toy (toy-model) (--prices FILE)" in said
+
+
+async def test_a_kill_behind_a_reset_loses_nothing_that_the_space_has_cost(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    data, out = write_data(tmp_path / "d.jsonl", dialogues=("0",)), tmp_path / "run"
+    dear = replace(DEAR, models={"toy-model": Price(input=1_000_000, output=0)})
+    write = Parts.write
+
+    def killed(parts: Parts, kind: Kind[Any], records: Sequence[Any]) -> None:
+        if kind is CLOSE and records[0].reset:
+            raise ZeroDivisionError
+        write(parts, kind, records)
+
+    async with served_url(toy := ToySystem(), tmp_path / "toy") as url:
+        run = settings(data, out, url=url, systems=("toy",), prices=dear)
+        whole, _ = await ran(replace(run, out=str(tmp_path / "whole")))
+        monkeypatch.setattr(Parts, "write", killed)
+        with pytest.raises(ZeroDivisionError):
+            await ran(run)
+        assert not toy.kept, "the Reset was done"
+        monkeypatch.setattr(Parts, "write", write)
+        end, _ = await ran(run)
+    assert end.complete
+    assert whole.manifest.totals["toy"].usage == end.manifest.totals["toy"].usage
+    assert whole.manifest.cost == end.manifest.cost
+    assert end.manifest.cost is not None
+    assert end.manifest.cost.money > 0
+    assert end.manifest.totals["toy"].spaces_not_reset == ()
+
+
+async def test_a_space_that_is_filled_again_has_cost_both_fillings(tmp_path: Path) -> None:
+    data, out = write_data(tmp_path / "d.jsonl", dialogues=("0",)), tmp_path / "run"
+    dear = replace(DEAR, models={"toy-model": Price(input=1_000_000, output=0)})
+    async with served_url(toy := ToySystem(), tmp_path / "toy") as url:
+        run = settings(data, out, url=url, systems=("toy",), prices=dear, as_of=True)
+        whole, _ = await ran(replace(run, out=str(tmp_path / "whole")))
+        toy.failing = {"s1-t0"}
+        assert (await ran(run))[0].only_lacks_turns
+        toy.failing.clear()
+        end, _ = await ran(run)
+    assert whole.manifest.cost is not None
+    assert end.manifest.cost is not None
+    retried = 2 * len("My cat is called Bublik")  # once more at each of the two dates
+    assert end.manifest.cost.money == 2 * whole.manifest.cost.money + retried
+    assert sum(each.input_tokens for each in end.manifest.totals["toy"].usage) == end.manifest.cost.money
 
 
 async def test_another_judge_pays_for_its_verdicts_alone(tmp_path: Path) -> None:

@@ -1,5 +1,6 @@
 """Turns that a system failed at: counted, marked in the rows, sent again by the same command, or taken as they are."""
 
+from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -9,11 +10,18 @@ from aiohttp import web
 from click.testing import CliRunner, Result
 
 from memdock.client import connect_async
-from memdock.types import Limits
+from memdock.errors import error
+from memdock.types import Limits, Memory, Query
 from memdock_evaluator.answer.endpoint import ModelEndpoint, ModelSettings
 from memdock_evaluator.cli import main
+from memdock_evaluator.faults import Fault
+from memdock_evaluator.report import write_report
+from memdock_evaluator.results.folder import Folder
+from memdock_evaluator.results.records import Ingested
 from memdock_evaluator.results.rows import Outcome
+from memdock_evaluator.review.verify import VerifyError, verify
 from memdock_evaluator.run import space
+from memdock_evaluator.run.ingest import Ingest
 from memdock_evaluator.run.settings import RunSettings
 from memdock_evaluator.summary import summarise
 from support.evaluation import ran, row_of, rows, served_url, session, settings, write_data
@@ -39,10 +47,10 @@ def added(toy: ToySystem) -> list[str]:
     return [turn for ids in toy.calls("add") + toy.calls("final add") for turn in ids]
 
 
-async def straight(folder: Path) -> bytes:
+async def straight(folder: Path, **fields: Any) -> bytes:
     """The rows of a run in which nothing failed."""
     async with served_url(ToySystem(), folder / "other") as url:
-        run = run_of(folder, url)
+        run = run_of(folder, url, **fields)
         await ran(replace(run, out=f"{run.out}-straight"))
     return Path(f"{run.out}-straight", "outcomes.jsonl").read_bytes()
 
@@ -172,6 +180,10 @@ def killed(*_: object) -> None:
     raise ZeroDivisionError
 
 
+async def late(*_: object) -> Ingested:
+    raise Fault(Outcome.INFRASTRUCTURE_ERROR, "DEADLINE_EXCEEDED", "late")
+
+
 async def test_a_kill_between_storing_and_noting_it_asks_again_all_the_same(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -188,6 +200,61 @@ async def test_a_kill_between_storing_and_noting_it_asks_again_all_the_same(
         end, _ = await ran(run_of(tmp_path, url))
     assert end.complete
     assert (tmp_path / "run/outcomes.jsonl").read_bytes() == await straight(tmp_path)
+
+
+@pytest.mark.parametrize("lost", ["kill", "fault", "deleted"])
+async def test_an_ingest_whose_end_was_never_kept_is_done_again_with_its_questions(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, lost: str
+) -> None:
+    async with served_url(failing(TURN), tmp_path / "straight-toy") as url:
+        run = run_of(tmp_path, url, as_of=True)
+        assert (await ran(replace(run, out=f"{run.out}-straight")))[0].only_lacks_turns
+    async with served_url(toy := failing(TURN), tmp_path / "toy") as url:
+        run = run_of(tmp_path, url, as_of=True)
+        with monkeypatch.context() as patch:
+            if lost == "kill":
+                patch.setattr(space.Space, "keep", killed)
+                with pytest.raises(ZeroDivisionError):
+                    await ran(replace(run, concurrency=1))
+            elif lost == "fault":
+                patch.setattr(Ingest, "finish", late)
+                end, _ = await ran(run)
+                assert {(row.outcome, row.reason) for row in rows(tmp_path / "run")} == {
+                    (Outcome.INFRASTRUCTURE_ERROR, "DEADLINE_EXCEEDED")
+                }
+                assert (end.unanswered, end.manifest.finished) == (8, None)
+            else:
+                await ran(run)
+                for part in tmp_path.glob("run/parts/**/ingest-001.jsonl"):
+                    part.unlink()
+                write_report(tmp_path / "run")
+                with pytest.raises(VerifyError, match=r"parts/toy/en/0: no ingest part says what became of"):
+                    verify(Folder(str(tmp_path / "run")))
+        end, _ = await ran(run)
+        assert end.only_lacks_turns
+        assert all(row.failed_turns == 1 and row.storage_listed for row in rows(tmp_path / "run"))
+        assert end.manifest.totals["toy"].ingest.failed == 2
+        assert len(toy.kept) == 2, "the spaces are kept to be filled up"
+    assert (tmp_path / "run/outcomes.jsonl").read_bytes() == Path(f"{run.out}-straight/outcomes.jsonl").read_bytes()
+
+
+async def test_a_question_asked_again_as_of_its_date_leaves_the_ingest_whole(tmp_path: Path) -> None:
+    async with served_url(toy := ToySystem(), tmp_path / "toy") as url:
+        run, retrieve = run_of(tmp_path, url, as_of=True, patience_s=0.0), toy.retrieve
+
+        async def unreachable(space: str, query: Query) -> Sequence[Memory]:
+            if "bicycle" in query.text:
+                raise error("STORE_UNREACHABLE", "gone")
+            return await retrieve(space, query)
+
+        toy.retrieve = unreachable  # type: ignore[method-assign]
+        assert (await ran(run))[0].unanswered == 2
+        toy.retrieve = retrieve  # type: ignore[method-assign]
+        end, _ = await ran(run)
+        assert end.complete
+        assert end.manifest.totals["toy"].ingest.turns_read == 16, "also those behind the date of that question"
+        assert len(toy.calls("retrieve")) == 8, "the others are not asked again"
+    assert (tmp_path / "run/outcomes.jsonl").read_bytes() == await straight(tmp_path, as_of=True)
 
 
 async def test_a_stop_before_the_questions_are_answered_again_leaves_none_of_the_old_rows(tmp_path: Path) -> None:
