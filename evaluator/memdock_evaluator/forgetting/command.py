@@ -5,6 +5,7 @@ import click
 from memdock_evaluator.forgetting.modes import Mode
 from memdock_evaluator.forgetting.settings import ForgettingSettings
 from memdock_evaluator.forgetting.suite import forgetting_suite
+from memdock_evaluator.ranges import ITEMS, K
 from memdock_evaluator.run.options import model_options, pace_options
 from memdock_evaluator.run.settings import RunSettings
 from memdock_evaluator.suites.command import frame_options, run_suite
@@ -24,12 +25,10 @@ from memdock_evaluator.suites.options import (
     type=click.Choice([mode.value for mode in Mode]),
     help="What a Forget selects; may be repeated.  [default: all three]",
 )
-@click.option(
-    "--k", type=click.IntRange(min=1), metavar="N", default=10, show_default=True, help="Memories a question."
-)
+@click.option("--k", type=K, metavar="N", default=10, show_default=True, help="Memories a question.")
 @click.option(
     "--targets",
-    type=click.IntRange(min=1),
+    type=ITEMS,
     metavar="N",
     default=5,
     show_default=True,

@@ -20,10 +20,11 @@ from memdock_evaluator.judging.panel import open_members
 from memdock_evaluator.judging.probes import Probe, ProbesError, read_probes
 from memdock_evaluator.judging.rows import agreement_by_language
 from memdock_evaluator.judging.terminal import print_agreement, print_audit
+from memdock_evaluator.ranges import PERCENT
 from memdock_evaluator.results.folder import Folder, FolderError
 from memdock_evaluator.results.manifest import ManifestError
 from memdock_evaluator.run.command import judge_of, judges_of, refuse_unknown_variables
-from memdock_evaluator.run.options import Number, call_options, judge_options
+from memdock_evaluator.run.options import call_options, judge_options
 from memdock_evaluator.run.settings import SettingsError
 from memdock_evaluator.run.tools import open_providers
 from memdock_evaluator.summary.source import RunFilesError, read_run
@@ -48,9 +49,7 @@ def judge() -> None:
 @call_options
 @click.option("--probes", type=click.Path(dir_okay=False, path_type=Path), help="Your probes in place of the bundled.")
 @click.option("--language", "languages", multiple=True, metavar="CODE", help="Only these languages.  [default: all]")
-@click.option(
-    "--at-least", type=Number(min=0, max=100), metavar="PERCENT", help="Exit code 3 where a judge is right less often."
-)
+@click.option("--at-least", type=PERCENT, metavar="PERCENT", help="Exit code 3 where a judge is right less often.")
 @json_option
 @click.pass_context
 def audit_command(context: click.Context, /, **given: Any) -> None:

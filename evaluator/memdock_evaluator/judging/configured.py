@@ -25,6 +25,7 @@ import yaml
 from pydantic import BaseModel, ConfigDict, Field, TypeAdapter, ValidationError
 
 from memdock_evaluator.answer.endpoint import ModelEndpoint, ModelSettings, NamedJudge
+from memdock_evaluator.ranges import MAX_SEED
 from memdock_evaluator.run.settings import SettingsError
 
 NAME = re.compile(r"[a-z0-9][a-z0-9._-]{0,39}")
@@ -42,7 +43,7 @@ class _Judge(BaseModel):
     prompt: str = ""
     rubric: str = ""
     temperature: Annotated[float, Field(ge=0, le=2, allow_inf_nan=False)] = 0.0
-    seed: Annotated[int, Field(ge=0)] | None = None
+    seed: Annotated[int, Field(ge=0, le=MAX_SEED)] | None = None
     tries: Annotated[int, Field(ge=1, le=20)] = 3
 
 

@@ -11,6 +11,7 @@ from memdock_evaluator.answer.prompts import bundled, rubric
 from memdock_evaluator.judging.people import PeoplesView, peoples_view
 from memdock_evaluator.judging.sheet import SheetError, items, read_sheet, sample, written
 from memdock_evaluator.judging.terminal import print_agreement
+from memdock_evaluator.ranges import ITEMS, SEED
 from memdock_evaluator.report.writing import write_report
 from memdock_evaluator.results.folder import Folder, FolderError
 from memdock_evaluator.results.labels import LABELS
@@ -31,8 +32,8 @@ def label() -> None:
 
 @label.command("export")
 @click.argument("run_dir")
-@click.option("--n", type=click.IntRange(min=1), default=100, show_default=True, help="Answers a system and language.")
-@click.option("--seed", type=click.IntRange(min=0), default=0, show_default=True, help="Seed of the sample.")
+@click.option("--n", type=ITEMS, default=100, show_default=True, help="Answers a system and language.")
+@click.option("--seed", type=SEED, default=0, show_default=True, help="Seed of the sample.")
 @click.option("--out", type=_FILE, default=Path("labels.csv"), show_default=True, help="The sheet, a new file.")
 @click.option(
     "--delimiter",

@@ -8,6 +8,7 @@ import click
 from memdock_evaluator.leaks.settings import LeakSettings
 from memdock_evaluator.leaks.suite import leak_suite
 from memdock_evaluator.leaks.twins import LANGUAGES
+from memdock_evaluator.ranges import MAX_AT_ONCE, REPEATS, SOME_SECONDS
 from memdock_evaluator.run.settings import RunSettings, SettingsError
 from memdock_evaluator.suites.command import frame_options, run_suite
 from memdock_evaluator.suites.options import (
@@ -21,7 +22,7 @@ from memdock_evaluator.suites.options import (
 @click.command("leaks")
 @click.option(
     "--pairs",
-    type=click.IntRange(min=1),
+    type=REPEATS,
     metavar="N",
     default=5,
     show_default=True,
@@ -36,7 +37,7 @@ from memdock_evaluator.suites.options import (
 )
 @click.option(
     "--concurrency",
-    type=click.IntRange(min=2),
+    type=click.IntRange(min=2, max=MAX_AT_ONCE),
     metavar="N",
     default=16,
     show_default=True,
@@ -51,7 +52,7 @@ from memdock_evaluator.suites.options import (
 )
 @click.option(
     "--restart-timeout",
-    type=click.FloatRange(min=0, min_open=True),
+    type=SOME_SECONDS,
     metavar="SECONDS",
     default=300.0,
     show_default=True,

@@ -6,6 +6,7 @@ from typing import Any
 import click
 
 from memdock_evaluator.answer.endpoint import ModelSettings
+from memdock_evaluator.ranges import REPEATS, SEED
 from memdock_evaluator.results.records import ANSWER, RETRIEVE
 from memdock_evaluator.run.command import answerer_of, begin_run, judge_of, judges_of, prices_of, without_secrets
 from memdock_evaluator.run.options import (
@@ -30,9 +31,7 @@ def _out(command: Any) -> Any:
 @click.argument("source", metavar="RUN")
 @_out
 @model_options
-@click.option(
-    "--seed", type=click.IntRange(min=0), metavar="N", default=0, show_default=True, help="Seed of the models."
-)
+@click.option("--seed", type=SEED, metavar="N", default=0, show_default=True, help="Seed of the models.")
 @question_options
 @call_options
 @cost_options
@@ -56,9 +55,7 @@ def reanswer(context: click.Context, /, source: str, **_: Any) -> None:
     "--only-unscored", is_flag=True, help="Keep the verdicts that could be read; the judge must be the same as RUN's."
 )
 @judge_options
-@click.option(
-    "--judge-repeats", type=click.IntRange(min=1), metavar="N", help="Verdicts on each answer.  [default: as RUN's]"
-)
+@click.option("--judge-repeats", type=REPEATS, metavar="N", help="Verdicts on each answer.  [default: as RUN's]")
 @question_options
 @call_options
 @cost_options

@@ -1,6 +1,7 @@
 """Which of the selected dialogues and questions a run takes: a seeded sample of them, and of that one shard."""
 
 import hashlib
+import re
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from typing import TypeVar
@@ -9,6 +10,7 @@ from memdock_evaluator.dataset import Dialogue, Question
 from memdock_evaluator.results.manifest import Sample
 
 ItemT = TypeVar("ItemT")
+_SHARD = re.compile("[0-9]{1,6}/[0-9]{1,6}")
 
 QuestionName = tuple[str, str]
 """The dialogue's id and the question's: the same in every language."""
@@ -32,8 +34,8 @@ class Shard:
     def read(cls, written: str) -> "Shard":
         """Of "2/8"; raises `ChoiceError`."""
         number, _, of = written.partition("/")
-        if not (number.isdecimal() and of.isdecimal() and 1 <= int(number) <= int(of)):
-            raise ChoiceError(f"shard {written!r}: give i/n with i from 1 to n, such as 2/8")
+        if not (_SHARD.fullmatch(written) and 1 <= int(number) <= int(of)):
+            raise ChoiceError(f"shard {written[:40]!r}: give i/n with i from 1 to n, such as 2/8, and n up to 999999")
         return cls(number=int(number), of=int(of))
 
 

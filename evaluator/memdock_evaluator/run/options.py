@@ -1,7 +1,6 @@
 """The options of `memdock-eval run`, in the groups in which its help shows them."""
 
 from collections.abc import Callable
-from math import isnan
 from pathlib import Path
 from typing import Any, TypeAlias
 
@@ -10,6 +9,19 @@ import click
 from memdock_evaluator.baselines import BASELINES
 from memdock_evaluator.dataset.formats import FORMATS
 from memdock_evaluator.dataset.zone import zone_option
+from memdock_evaluator.ranges import (
+    AT_ONCE,
+    ITEMS,
+    MONEY,
+    PERCENT,
+    REPEATS,
+    SECONDS,
+    SEED,
+    SOME_SECONDS,
+    TEMPERATURE,
+    TRIES,
+    K,
+)
 from memdock_evaluator.results.manifest import Track
 from memdock_evaluator.results.rows import Outcome
 from memdock_evaluator.run.choice import ChoiceError, Shard
@@ -19,20 +31,7 @@ from memdock_evaluator.run.settings import IngestUnit, SettingsError
 Decorator: TypeAlias = Callable[[Callable[..., Any]], Callable[..., Any]]
 
 
-class Number(click.FloatRange):
-    """A number of a range; "nan", which no comparison holds for, is none."""
-
-    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Any:
-        """A float."""
-        number = super().convert(value, param, ctx)
-        return self.fail(f"{value!r} is no number", param, ctx) if isnan(number) else number
-
-
 _FILE = click.Path(dir_okay=False, path_type=Path)
-_COUNT = click.IntRange(min=1)
-_TEMPERATURE = Number(min=0, max=2)
-_SECONDS = Number(min=0)
-_SOME_SECONDS = Number(min=0, min_open=True)
 
 
 def _ingest_unit(_: click.Context, __: click.Parameter, written: str) -> IngestUnit:
@@ -171,7 +170,7 @@ how_options = _grouped(
         "--k",
         "ks",
         multiple=True,
-        type=_COUNT,
+        type=K,
         callback=_once,
         metavar="N",
         default=(10,),
@@ -180,7 +179,7 @@ how_options = _grouped(
     ),
     click.option(
         "--context-tokens",
-        type=_COUNT,
+        type=ITEMS,
         metavar="N",
         help="Give the answer model whole memories, best first, as long as they take N tokens together (a quarter of "
         "the bytes of UTF-8).  [default: all]",
@@ -207,7 +206,7 @@ how_options = _grouped(
     ),
     click.option(
         "--repeats",
-        type=_COUNT,
+        type=REPEATS,
         metavar="N",
         default=1,
         show_default=True,
@@ -215,7 +214,7 @@ how_options = _grouped(
     ),
     click.option(
         "--ingest-repeats",
-        type=_COUNT,
+        type=REPEATS,
         metavar="N",
         default=1,
         show_default=True,
@@ -223,15 +222,13 @@ how_options = _grouped(
     ),
     click.option(
         "--judge-repeats",
-        type=_COUNT,
+        type=REPEATS,
         metavar="N",
         default=1,
         show_default=True,
         help="Verdicts on each answer.",
     ),
-    click.option(
-        "--seed", type=click.IntRange(min=0), metavar="N", default=0, show_default=True, help="Seed of the models."
-    ),
+    click.option("--seed", type=SEED, metavar="N", default=0, show_default=True, help="Seed of the models."),
     click.option(
         "--reference-time", is_flag=True, help="Tell the systems the question's date, not the answer model alone."
     ),
@@ -251,7 +248,7 @@ how_options = _grouped(
     click.option("--keep", is_flag=True, help="Leave the run's spaces filled at the end."),
     click.option(
         "--allow-failed-turns",
-        type=Number(min=0, max=100),
+        type=PERCENT,
         metavar="PERCENT",
         default=0.0,
         show_default=True,
@@ -289,12 +286,12 @@ judge_options = _grouped(
         "--rubric", type=_FILE, help="Your rubric in place of the bundled ones; {lang} in the path is the language."
     ),
     click.option(
-        "--judge-temperature", type=_TEMPERATURE, metavar="T", default=0.0, show_default=True, help="Its temperature."
+        "--judge-temperature", type=TEMPERATURE, metavar="T", default=0.0, show_default=True, help="Its temperature."
     ),
-    click.option("--judge-seed", type=click.IntRange(min=0), metavar="N", help="Its seed.  [default: that of the run]"),
+    click.option("--judge-seed", type=SEED, metavar="N", help="Its seed.  [default: that of the run]"),
     click.option(
         "--judge-tries",
-        type=_COUNT,
+        type=TRIES,
         metavar="N",
         default=3,
         show_default=True,
@@ -311,7 +308,7 @@ judge_options = _grouped(
 call_options = _grouped(
     click.option(
         "--model-concurrency",
-        type=_COUNT,
+        type=AT_ONCE,
         metavar="N",
         default=16,
         show_default=True,
@@ -319,7 +316,7 @@ call_options = _grouped(
     ),
     click.option(
         "--model-timeout",
-        type=_SOME_SECONDS,
+        type=SOME_SECONDS,
         metavar="SECONDS",
         default=120.0,
         show_default=True,
@@ -327,7 +324,7 @@ call_options = _grouped(
     ),
     click.option(
         "--model-tries",
-        type=_COUNT,
+        type=TRIES,
         metavar="N",
         default=4,
         show_default=True,
@@ -363,7 +360,7 @@ model_options = _grouped(
         help="Your prompt in place of the bundled ones; {lang} in the path is the language.",
     ),
     click.option(
-        "--answer-temperature", type=_TEMPERATURE, metavar="T", default=0.0, show_default=True, help="Its temperature."
+        "--answer-temperature", type=TEMPERATURE, metavar="T", default=0.0, show_default=True, help="Its temperature."
     ),
     judge_options,
     click.option(
@@ -375,10 +372,10 @@ model_options = _grouped(
 )
 
 question_options = _grouped(
-    click.option("--concurrency", type=_COUNT, metavar="N", default=4, show_default=True, help="Dialogues at once."),
+    click.option("--concurrency", type=AT_ONCE, metavar="N", default=4, show_default=True, help="Dialogues at once."),
     click.option(
         "--parallel-questions",
-        type=_COUNT,
+        type=AT_ONCE,
         metavar="N",
         default=4,
         show_default=True,
@@ -391,7 +388,7 @@ pace_options = _grouped(
     call_options,
     click.option(
         "--call-timeout",
-        type=_SOME_SECONDS,
+        type=SOME_SECONDS,
         metavar="SECONDS",
         default=60.0,
         show_default=True,
@@ -399,7 +396,7 @@ pace_options = _grouped(
     ),
     click.option(
         "--flush-timeout",
-        type=_SECONDS,
+        type=SECONDS,
         metavar="SECONDS",
         default=3600.0,
         show_default=True,
@@ -407,7 +404,7 @@ pace_options = _grouped(
     ),
     click.option(
         "--patience",
-        type=_SECONDS,
+        type=SECONDS,
         metavar="SECONDS",
         default=60.0,
         show_default=True,
@@ -423,19 +420,19 @@ choice_options = _grouped(
     ),
     click.option(
         "--sample-dialogues",
-        type=_COUNT,
+        type=ITEMS,
         metavar="N",
         help="Only N whole dialogues, each in all its languages: a seeded stratified sample.",
     ),
     click.option(
         "--sample-questions",
-        type=_COUNT,
+        type=ITEMS,
         metavar="N",
         help="Only N questions, a seeded sample stratified by what they ask for; the same in every language.",
     ),
     click.option(
         "--sample-seed",
-        type=click.IntRange(min=0),
+        type=SEED,
         metavar="N",
         default=0,
         show_default=True,
@@ -458,7 +455,7 @@ cost_options = _grouped(
     ),
     click.option(
         "--budget",
-        type=Number(min=0, min_open=True),
+        type=MONEY,
         metavar="MONEY",
         help="What answerer and judge may cost, in the price table's currency. Once it is spent no call begins, and "
         "the run ends with exit code 4; the same command with a higher budget goes on.",

@@ -13,8 +13,9 @@ from memdock.errors import MemdockError
 from memdock.face import is_loopback
 from memdock.log import set_up_logs
 from memdock.tls import Tls, client_context
+from memdock_evaluator.ranges import AT_ONCE, ITEMS, MONEY, Number
 from memdock_evaluator.run.command import refuse_unknown_variables
-from memdock_evaluator.run.options import Number, lasting
+from memdock_evaluator.run.options import lasting
 from memdock_evaluator.service.faults import ServiceConfigError
 from memdock_evaluator.service.offer import Offer, read_models, read_price_table
 from memdock_evaluator.service.replica import Pace
@@ -88,7 +89,7 @@ _SECONDS = Number(min=0.1, max=3600)
 )
 @click.option(
     "--budget-ceiling",
-    type=Number(min=0, min_open=True),
+    type=MONEY,
     envvar="MEMDOCK_EVAL_SERVE_BUDGET_CEILING",
     show_envvar=True,
     metavar="MONEY",
@@ -96,7 +97,7 @@ _SECONDS = Number(min=0.1, max=3600)
 )
 @click.option(
     "--places",
-    type=click.IntRange(min=1),
+    type=AT_ONCE,
     default=1,
     show_default=True,
     envvar="MEMDOCK_EVAL_SERVE_PLACES",
@@ -106,7 +107,7 @@ _SECONDS = Number(min=0.1, max=3600)
 )
 @click.option(
     "--most-open",
-    type=click.IntRange(min=1),
+    type=ITEMS,
     default=100,
     show_default=True,
     metavar="N",

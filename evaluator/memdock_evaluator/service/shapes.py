@@ -5,6 +5,8 @@ from typing import Literal
 
 from pydantic import BaseModel, Field
 
+from memdock_evaluator.ranges import MAX_MONEY
+
 State = Literal["queued", "running", "cancelling", "completed", "incomplete", "failed", "cancelled"]
 STATES: tuple[State, ...] = ("queued", "running", "cancelling", "completed", "incomplete", "failed", "cancelled")
 
@@ -93,7 +95,9 @@ class Resume(BaseModel):
 
     model_config = {"extra": "forbid"}
 
-    budget: float | None = Field(default=None, gt=0, allow_inf_nan=False, description="In place of the plan's.")
+    budget: float | None = Field(
+        default=None, gt=0, le=MAX_MONEY, allow_inf_nan=False, description="In place of the plan's."
+    )
 
 
 class Difference(BaseModel):

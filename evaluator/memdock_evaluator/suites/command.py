@@ -6,6 +6,7 @@ from typing import Any, TypeVar
 import click
 from rich.console import Console
 
+from memdock_evaluator.ranges import SEED
 from memdock_evaluator.run.options import lasting
 from memdock_evaluator.run.settings import RunSettings, SettingsError
 from memdock_evaluator.suites.ending import SuiteEnd, carry_out
@@ -17,9 +18,8 @@ CommandT = TypeVar("CommandT", bound=Callable[..., Any])
 
 def frame_options(*, seed: str) -> Callable[[CommandT], CommandT]:
     """`--seed`, whose help is `seed`, and `--out`."""
-    number = click.IntRange(min=0)
     options: tuple[Decorator, ...] = (
-        click.option("--seed", type=number, metavar="N", default=0, show_default=True, help=seed),
+        click.option("--seed", type=SEED, metavar="N", default=0, show_default=True, help=seed),
         click.option(
             "--out",
             required=True,
