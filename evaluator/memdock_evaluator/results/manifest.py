@@ -6,8 +6,8 @@
 is: folders from before are read. It goes up where they cannot be read by defaults.
 """
 
-from collections.abc import Iterator, Mapping
-from dataclasses import asdict, dataclass, field
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import asdict, dataclass, field, replace
 from datetime import datetime
 from enum import StrEnum
 from typing import Any
@@ -261,6 +261,22 @@ class Compared:
             families=self.families or other.families,
             atemporal=self.atemporal or other.atemporal,
             case_studies=self.case_studies or other.case_studies,
+        )
+
+    def among(self, systems: Iterable[SystemFacts]) -> "Compared":
+        """The same, with all its contestants in place of a memory system's own name."""
+        systems = list(systems)
+        contestants = {
+            each.system: [other.name for other in systems if other.system == each.system] for each in systems
+        } | {each.name: [each.name] for each in systems}
+
+        def spread(names: Iterable[str]) -> tuple[str, ...]:
+            return tuple(dict.fromkeys(each for name in names for each in contestants.get(name, [name])))
+
+        return Compared(
+            families=tuple(replace(family, systems=spread(family.systems)) for family in self.families),
+            atemporal=spread(self.atemporal),
+            case_studies=spread(self.case_studies),
         )
 
 

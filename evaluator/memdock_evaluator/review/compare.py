@@ -95,7 +95,7 @@ def _pairs(one: RunFiles, other: RunFiles, systems: Sequence[str]) -> list[tuple
             return [(name, name) for name in common]
         raise CompareError(
             f"the runs have no system in common: the first has {', '.join(has[0])}, the second {', '.join(has[1])}; "
-            "name two with --system FIRST --system SECOND"
+            "name two with --system FIRST SECOND"
         )
     for name, known, which in zip(systems, has, ("first", "second"), strict=True):
         if name not in known:

@@ -30,7 +30,8 @@ _OPTIONS = (
         callback=_families,
         metavar="NAME=SYSTEMS",
         help="Systems whose mean the report compares, with commas between; may be repeated, the first minus the later "
-        "ones.  [default: all memory systems, and full context]",
+        "ones. A system's name without its k stands for it at every k, here and in the next two.  "
+        "[default: all memory systems, and full context]",
     ),
     click.option(
         "--atemporal",

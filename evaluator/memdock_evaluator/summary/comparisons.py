@@ -84,7 +84,7 @@ class Comparisons:
 
 def compared_in(run: RunFiles, asked: Compared) -> Compared:
     """What is asked for, what it leaves open as the run's manifest has it, and the systems that declare no times."""
-    found = asked.or_else(run.manifest.compared)
+    found = asked.or_else(run.manifest.compared).among(run.manifest.plan.systems)
     there = {row.system for row in run.rows}
     silent = (system.name for system in run.manifest.plan.systems if system.name in there and _has_no_times(system))
     return replace(found, atemporal=tuple(dict.fromkeys((*found.atemporal, *silent))))
