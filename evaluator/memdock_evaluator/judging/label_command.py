@@ -118,6 +118,8 @@ def _print(view: PeoplesView, console: Console) -> None:
         for language, found in languages.items():
             table.add_row(display_name(system), language, *_cells(found))
     print_table(table, console)
+    if any(found and found.cut for languages in view.corrected.values() for found in languages.values()):
+        console.print("(cut): the estimate lay beyond 0 or 100 %", highlight=False, soft_wrap=True)
     kappa = "not defined" if view.judge_kappa is None else f"{view.judge_kappa:.3f}"
     console.print(f"Judge and people: kappa of right and wrong {kappa}", highlight=False, soft_wrap=True)
     print_agreement(view.agreement, console)
@@ -133,7 +135,7 @@ def _cells(found: CorrectedAccuracy | None) -> tuple[str, ...]:
     interval = "-" if found.low is None or found.high is None else f"{100 * found.low:.1f} to {100 * found.high:.1f}"
     return (
         f"{found.judged:.1%}",
-        f"{found.accuracy:.1%}",
+        f"{found.accuracy:.1%}" + " (cut)" * found.cut,
         interval,
         str(found.labelled),
         str(found.too_kind),

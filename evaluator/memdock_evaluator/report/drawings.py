@@ -108,6 +108,8 @@ class Curve:
     """One system's recall by session over k: `points` are (x, y) in per cent of the drawing, y from its top."""
 
     system: str
+    colour: int
+    """That of the system in every drawing, from 0."""
     values: tuple[tuple[str, float], ...]
     points: tuple[tuple[float, float], ...]
 
@@ -132,6 +134,8 @@ def _curves(summary: Summary, language: str) -> Curves | None:
     if len(cutoffs) < 2:
         return None
     places = {cutoff: round(100 * index / (len(cutoffs) - 1), 2) for index, cutoff in enumerate(cutoffs)}
+    systems = {name: None for each in languages_of(summary["systems"]) for name, _ in systems_in_order(summary, each)}
+    colours = {name: place for place, name in enumerate(systems)}
     curves = []
     for name, found in measured:
         shares = ((cutoff, recall.recall(found, cutoff, "sessions")) for cutoff in cutoffs)
@@ -139,6 +143,7 @@ def _curves(summary: Summary, language: str) -> Curves | None:
         curves.append(
             Curve(
                 system=display_name(name),
+                colour=colours[name],
                 values=values,
                 points=tuple((places[cutoff], round(100 * (1 - share), 2)) for cutoff, share in values),
             )

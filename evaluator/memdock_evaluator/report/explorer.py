@@ -108,7 +108,7 @@ def _index(rows: Sequence[Row], parts: Sequence[tuple[str, str]], texts: Texts) 
         }
         place = questions.setdefault(orjson.dumps(question), len(questions))
         answer = None if row.answer is None else texts.place(row.answer)
-        entries.append([row.system, place, row.repeat, result(row), answer])
+        entries.append([row.system, place, row.repeat, result(row), answer, row.ingest, row.judging])
     return {"questions": [orjson.loads(each) for each in questions], "rows": entries, "texts": texts.all}
 
 

@@ -23,6 +23,10 @@ from memdock_evaluator.summary.recall import recall
 from memdock_evaluator.summary.shape import Caveat, Summary
 from memdock_evaluator.tables.published import SOURCE, published
 from memdock_evaluator.words.language import LANGUAGES
+from memdock_evaluator.words.names import feature_name
+
+_MOST_NAMED = 4
+"""Systems or files that a title names."""
 
 
 def render(
@@ -45,7 +49,9 @@ def render(
         trim_blocks=True,
         lstrip_blocks=True,
     )
-    environment.filters.update(words.filters, caveats=_about, display=display_name, recall=recall)
+    environment.filters.update(
+        words.filters, caveats=_about, display=display_name, feature_name=feature_name, recall=recall
+    )
     environment.globals |= {"t": words.t, "tn": words.tn}
     environment.tests["inner"] = lambda stage: "/" in stage
     table = slice_table(summary)
@@ -53,6 +59,7 @@ def render(
         language=language,
         pages=[(code, LANGUAGES[code], file) for code, file in pages.items() if code != language],
         summary=summary,
+        title=_title(manifest, words),
         manifest=manifest,
         plan=manifest.plan,
         languages=languages_of(summary["systems"]),
@@ -91,6 +98,17 @@ def render(
 def packed_rows(summary: Summary, rows: Sequence[Row], manifest: Manifest) -> Explorer:
     """The explorer's part of a page, which is the same in every language."""
     return explorer_of(rows, _in_order(summary), _judges(manifest))
+
+
+def _title(manifest: Manifest, words: PageWords) -> str:
+    """What was evaluated on what: the names where there are few."""
+    plan = manifest.plan
+    systems = list(dict.fromkeys(each.system or display_name(each.name) for each in plan.systems if not each.baseline))
+    systems = systems or [display_name(each.name) for each in plan.systems]
+    files = [file.path.rsplit("/", 1)[-1] for file in plan.data.files]
+    named = words.tn("{n} system", "{n} systems", len(systems)) if len(systems) > _MOST_NAMED else ", ".join(systems)
+    data = words.tn("{n} file", "{n} files", len(files)) if len(files) > _MOST_NAMED else ", ".join(files)
+    return words.t("{systems} on {data}", systems=named, data=data)
 
 
 def _in_order(summary: Summary) -> list[str]:

@@ -151,7 +151,7 @@ def _difference(
         first=fmean(one for _, one, _ in paired),
         second=fmean(other for _, _, other in paired),
         difference=value,
-        low=value - width if known else None,
-        high=value + width if known else None,
+        low=max(-1.0, value - width) if known else None,
+        high=min(1.0, value + width) if known else None,
         p=p if known else None,
     )

@@ -15,7 +15,7 @@ from memdock_evaluator.run.choice import Choice, ChoiceError, choose, contents, 
 from memdock_evaluator.run.settings import DataSource, RunSettings, SettingsError
 
 _CHUNK_BYTES = 1 << 20
-_ANY = "found from the first record"
+ANY = "found from the first record"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -117,7 +117,7 @@ class Selection:
         )
         return DataFacts(
             files=tuple(files),
-            format=self._settings.format or _ANY,
+            format=self._settings.format or ANY,
             zone=self._settings.zone,
             dialogues=self._settings.dialogues,
             sample=self._settings.sample,
@@ -151,7 +151,7 @@ def source_of(file: DataFile) -> DataSource:
 
 def stated_format(data: DataFacts) -> str | None:
     """The format that a run was told; `None`: it was found from the first record."""
-    return None if data.format == _ANY else data.format
+    return None if data.format == ANY else data.format
 
 
 def _counts(dialogue: Dialogue) -> dict[str, int]:

@@ -17,9 +17,10 @@ SOURCE = "Durkalski, Palesch, Lipsitz and Rust 2003, Statistics in Medicine 22; 
 class LanguagePair:
     """One system in two languages, over the `n` of the questions `asked` in both that have a score in both.
 
-    A question asked several times is right where more than half of its repeats are. `difference` is the first
-    language's accuracy minus the second's, with its error and interval by dialogue and its two-sided p; `None` is
-    "cannot be said".
+    Of a question asked several times the mean over every repeat in the one language with every one in the other, so
+    that `both` and `only_first` are together the first language's accuracy (times `n`). `difference` is that accuracy
+    minus the second language's, with its error and interval by dialogue and its two-sided p; `None` is "cannot be
+    said".
     """
 
     system: str
@@ -28,10 +29,10 @@ class LanguagePair:
     asked: int
     n: int
     n_dialogues: int
-    both: int
-    only_first: int
-    only_second: int
-    neither: int
+    both: float
+    only_first: float
+    only_second: float
+    neither: float
     difference: float | None
     clustered_error: float | None
     low: float | None
@@ -53,7 +54,9 @@ def _pair(matrix: ScoreMatrix, system: int, first: int, second: int, level: floa
     measure = matrix.accuracy
     known = measure.known[system, first] & measure.known[system, second]
     one, other = (measure.points[system, language] * known for language in (first, second))
-    right, also = (2 * points > measure.unit for points in (one, other))
+    both, first_all, second_all = (
+        float((points / measure.unit).sum()) for points in (one * other / measure.unit, one, other)
+    )
     apart = means(
         matrix.by_dialogue((one - other)[None]),
         matrix.by_dialogue(known[None].astype(np.int64)),
@@ -68,13 +71,18 @@ def _pair(matrix: ScoreMatrix, system: int, first: int, second: int, level: floa
         asked=int((matrix.asked[first] & matrix.asked[second]).sum()),
         n=int(known.sum()),
         n_dialogues=int(errors.clusters[0]),
-        both=int((known & right & also).sum()),
-        only_first=int((known & right & ~also).sum()),
-        only_second=int((known & ~right & also).sum()),
-        neither=int((known & ~right & ~also).sum()),
+        both=_count(both),
+        only_first=_count(first_all - both),
+        only_second=_count(second_all - both),
+        neither=_count(int(known.sum()) - first_all - second_all + both),
         difference=tidy(value),
         clustered_error=tidy(float(errors.standard[0])),
-        low=tidy(value - far),
-        high=tidy(value + far),
+        low=tidy(max(-1.0, value - far)),
+        high=tidy(min(1.0, value + far)),
         p=tidy(float(p_values(apart.values, errors)[0])),
     )
+
+
+def _count(questions: float) -> float:
+    """To six digits, never a zero with a sign."""
+    return round(questions, 6) + 0.0

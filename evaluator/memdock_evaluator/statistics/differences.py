@@ -6,7 +6,7 @@ from math import isfinite
 
 import numpy as np
 
-from memdock_evaluator.statistics.arrays import Ints
+from memdock_evaluator.statistics.arrays import Floats, Ints
 from memdock_evaluator.statistics.clustered import (
     Errors,
     Means,
@@ -29,7 +29,10 @@ from memdock_evaluator.statistics.sums import SideReader, Sides
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class Worked:
-    """K contrasts with their headline errors, and the columns that a bootstrap resamples."""
+    """K contrasts with their headline errors, and the columns that a bootstrap resamples.
+
+    `reach`: the largest that each can be.
+    """
 
     first: Sides
     second: Sides
@@ -37,6 +40,7 @@ class Worked:
     second_means: Means
     found: Means
     errors: Errors
+    reach: Floats
     asked: Ints
     by_question: Ints
     by_dialogue: Ints
@@ -59,6 +63,7 @@ def work_out(matrix: ScoreMatrix, plan: AnalysisPlan, contrasts: Sequence[Contra
         second_means=second_means,
         found=found,
         errors=cr1(found),
+        reach=np.array([contrast.reach for contrast in contrasts]),
         asked=first.asked + np.where(two_slices, second.asked, 0),
         by_question=reader.by_question,
         by_dialogue=by_dialogue,
@@ -112,7 +117,12 @@ def _clustered(worked: Worked, plan: AnalysisPlan) -> Findings:
     """The headline's intervals and p-values, in the shape of a bootstrap's."""
     far = reach(worked.errors, plan.level)
     values = worked.found.values
-    return Findings(low=values - far, high=values + far, p=p_values(values, worked.errors))
+    # Where a difference can be at all: an interval that is cut to it covers as often.
+    return Findings(
+        low=np.maximum(values - far, -worked.reach),
+        high=np.minimum(values + far, worked.reach),
+        p=p_values(values, worked.errors),
+    )
 
 
 def _resampled(worked: Worked, plan: AnalysisPlan, columns: Ints, rng: np.random.Generator, resamples: int) -> Findings:
@@ -190,7 +200,7 @@ def _margin(worked: Worked, plan: AnalysisPlan, margin: Margin, place: int) -> M
         n=int(worked.found.questions[place]),
         n_dialogues=clusters,
         difference=tidy(value),
-        lower=tidy(tested.lower) if tested else None,
+        lower=tidy(max(-1.0, tested.lower)) if tested else None,
         p=tidy(tested.p) if tested else None,
         not_inferior=tested.not_inferior if tested else None,
     )

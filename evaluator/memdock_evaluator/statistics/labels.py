@@ -12,7 +12,8 @@ from memdock_evaluator.statistics.clustered import cr1, difference, means, reach
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CorrectedAccuracy:
     """All between 0 and 1. `bias` is what was taken off the judge's accuracy, above 0 for a kind judge. `low` and
-    `high` are `None` where fewer than two dialogues have labels.
+    `high` are `None` where fewer than two dialogues have labels. `cut`: the estimate lay beyond 0 or 1, and `accuracy`
+    is that end.
     """
 
     judged: float
@@ -23,6 +24,7 @@ class CorrectedAccuracy:
     labelled: int
     too_kind: int
     too_strict: int
+    cut: bool
 
 
 def corrected_accuracy(judge: Ints, human: Ints, dialogue_of: Ints, *, level: float = 0.95) -> CorrectedAccuracy:
@@ -61,6 +63,7 @@ def corrected_accuracy(judge: Ints, human: Ints, dialogue_of: Ints, *, level: fl
         labelled=n,
         too_kind=int((error > 0).sum()),
         too_strict=int((error < 0).sum()),
+        cut=accuracy != float(found.values[0]),
     )
 
 

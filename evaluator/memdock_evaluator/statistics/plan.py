@@ -47,6 +47,11 @@ class Contrast:
     first: Side
     second: Side
 
+    @property
+    def reach(self) -> float:
+        """The largest that the difference can be: 1 of two scores, 2 of two differences."""
+        return (len(self.first.terms) + len(self.second.terms)) / 2
+
 
 class Kind(StrEnum):
     """What a block's contrasts ask."""

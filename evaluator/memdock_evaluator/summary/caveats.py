@@ -279,9 +279,9 @@ def _intervals(systems: Systems) -> Sentences:
             yield (
                 "intervals",
                 said_n(
-                    "{language}: {n} dialogue only. Intervals use Student's t on {freedom} degrees of freedom; they "
+                    "{language}: {n} dialogue only. Intervals use Student's t (degrees of freedom: {freedom}); they "
                     "are wide and, with so few clusters, approximate.",
-                    "{language}: {n} dialogues only. Intervals use Student's t on {freedom} degrees of freedom; they "
+                    "{language}: {n} dialogues only. Intervals use Student's t (degrees of freedom: {freedom}); they "
                     "are wide and, with so few clusters, approximate.",
                     dialogues,
                     language=languages,

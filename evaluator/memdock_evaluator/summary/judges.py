@@ -61,6 +61,7 @@ def _people(view: "PeoplesView") -> People:
                     labelled=each.labelled,
                     too_kind=each.too_kind,
                     too_strict=each.too_strict,
+                    cut=each.cut,
                 )
                 for language, each in languages.items()
                 if each is not None

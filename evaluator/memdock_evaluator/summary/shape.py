@@ -173,7 +173,8 @@ class JudgeAgreement(TypedDict):
 
 class Corrected(TypedDict):
     """A system's accuracy as people would have judged it, from `labelled` random answers; no interval where fewer than
-    two dialogues have labels. `too_kind`, `too_strict`: the judge's errors among them.
+    two dialogues have labels. `too_kind`, `too_strict`: the judge's errors among them. `cut`: the estimate lay beyond 0
+    or 1, and `accuracy` is that end.
     """
 
     judged: float
@@ -183,6 +184,7 @@ class Corrected(TypedDict):
     labelled: int
     too_kind: int
     too_strict: int
+    cut: bool
 
 
 class People(TypedDict):

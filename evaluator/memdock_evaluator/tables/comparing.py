@@ -6,7 +6,7 @@ from operator import attrgetter
 from memdock_evaluator.statistics.plan import JUDGES_DIFFER, Contrast, Side
 from memdock_evaluator.statistics.slices import OVERALL, Slice
 from memdock_evaluator.summary.comparisons import Comparisons
-from memdock_evaluator.tables.shape import Table, percent
+from memdock_evaluator.tables.shape import Cell, Table, percent, rounded
 
 
 def comparing_tables(comparisons: Comparisons) -> Iterator[Table]:
@@ -67,7 +67,7 @@ def _contrasts(comparisons: Comparisons) -> Table:
                 *(percent(one.clustered_error), percent(one.clustered.low), percent(one.clustered.high)),
                 *(_p(one.clustered.p), _p(one.clustered.p_holm)),
                 *(percent(one.dialogue_bootstrap.low), percent(one.dialogue_bootstrap.high)),
-                percent(one.smallest_detectable),
+                _detectable(one.smallest_detectable, one.contrast.reach),
                 *(percent(one.question_bootstrap.low), percent(one.question_bootstrap.high)),
                 *(_p(one.question_bootstrap.p_holm), percent(one.least), percent(one.most)),
             )
@@ -111,7 +111,7 @@ def _ranks(comparisons: Comparisons) -> Table:
         rows=tuple(
             (
                 *(ranking.family, ranking.language, rank.system, percent(rank.accuracy), rank.best, rank.worst),
-                percent(ranking.smallest_detectable),
+                _detectable(ranking.smallest_detectable, 1),
             )
             for ranking in rankings
             for rank in ranking.ranks
@@ -194,6 +194,11 @@ def _repeats(comparisons: Comparisons) -> Table:
     )
 
 
+def _detectable(value: float | None, reach: float) -> Cell:
+    """In points; a difference that cannot be that large cannot be found."""
+    return "not detectable" if value is not None and value > reach else percent(value)
+
+
 def _p(value: float | None) -> str | None:
     """Three digits, since two say too little of a p-value."""
     if value is None:
@@ -212,8 +217,9 @@ def _languages(comparisons: Comparisons) -> Table:
         ),
         rows=tuple(
             (
-                *(pair.system, pair.first, pair.second, pair.n, pair.n_dialogues, pair.both, pair.only_first),
-                *(pair.only_second, pair.neither, percent(pair.difference), percent(pair.clustered_error)),
+                *(pair.system, pair.first, pair.second, pair.n, pair.n_dialogues),
+                *map(rounded, (pair.both, pair.only_first, pair.only_second, pair.neither)),
+                *(percent(pair.difference), percent(pair.clustered_error)),
                 *(percent(pair.low), percent(pair.high), _p(pair.p)),
             )
             for pair in found.pairs

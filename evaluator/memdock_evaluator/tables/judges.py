@@ -58,19 +58,22 @@ def corrected_table(summary: Summary) -> Table:
         name="corrected",
         title="Accuracy corrected by people's labels",
         columns=(
-            *("system", "language", "judged", "corrected", "95% low", "95% high"),
+            *("system", "language", "judged", "corrected", "95% low", "95% high", "cut"),
             *("labels", "judge too kind", "judge too strict"),
         ),
         rows=tuple(
             (
                 *(display_name(system), language, percent(each["judged"]), percent(each["accuracy"])),
-                *(percent(each["low"]), percent(each["high"])),
+                *(percent(each["low"]), percent(each["high"]), each["cut"]),
                 *(each["labelled"], each["too_kind"], each["too_strict"]),
             )
             for system, languages in corrected.items()
             for language, each in languages.items()
         ),
-        notes=("The judge's accuracy less its mean error on a random sample that people labelled.",),
+        notes=(
+            "The judge's accuracy less its mean error on a random sample that people labelled; cut: that estimate lay "
+            "beyond 0 or 100.",
+        ),
     )
 
 

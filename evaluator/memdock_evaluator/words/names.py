@@ -128,6 +128,12 @@ STEPS = (
 )
 """Stages of a run and the usual steps inside a system; a step of another name is shown as the system names it."""
 
+UNSTATED_FORMAT = said("found from the first record")
+"""The format of data for which a run was told none."""
+
+SKIPPED = (said("no --restart-command was given"), said("it declares no Forget by turn or by session"))
+"""Why the suite of leaks did not ask at a moment."""
+
 FEATURES = (
     said("filter sessions"),
     said("filter time"),
@@ -141,8 +147,25 @@ FEATURES = (
     said("event time"),
     said("time zones"),
     said("reference time"),
+    said("times of validity"),
+    said("leaving out turns worth no memory"),
+    said("buffering of turns"),
+    said("counting of usage"),
 )
 """The protocol's features, in words."""
+
+_FEATURES = {
+    "VALIDITY": "times of validity",
+    "NO_MEMORY": "leaving out turns worth no memory",
+    "BUFFERING": "buffering of turns",
+    "USAGE": "counting of usage",
+}
+
+
+def feature_name(feature: str) -> str:
+    """A feature of the protocol as a page names it: of `FEATURES`."""
+    return _FEATURES.get(feature, feature.lower().replace("_", " "))
+
 
 TRACK_NAMES: Mapping[str, str] = {
     "controlled": said("controlled"),

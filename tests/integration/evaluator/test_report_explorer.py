@@ -208,6 +208,19 @@ async def test_verdicts_of_all_judges_are_shown(tmp_path: Path) -> None:
         assert part in shown
 
 
+async def test_a_repeat_is_named_in_the_list_and_in_the_opened_row(tmp_path: Path) -> None:
+    run = a_run(dialogues=1)
+    rows = [*run.rows, *(replace(row, repeat=1, ingest=1) for row in run.rows)]
+    folder = replace(run, rows=tuple(sorted(rows, key=lambda row: row.key))).write(tmp_path / "run")
+    write_report(folder)
+    async with opened(folder, tmp_path / "profile", fragment="#questions?open=rag-hybrid/en/0/q01/1") as page:
+        await page.until(OPENED)
+        item = "document.querySelector('#list .detail:not([hidden])').closest('li')"
+        assert "· repeat 2, ingest 2 ·" in await page.run(f"{item}.querySelector('.question').innerText")
+        assert "Repeat\nrepeat 2, ingest 2" in await page.run(f"{item}.querySelector('.detail').innerText")
+        assert "judging" not in await page.run(f"{item}.innerText")
+
+
 async def test_the_address_keeps_filters_and_the_open_question(folder: Path, tmp_path: Path) -> None:
     wanted = {"system": "rag-hybrid", "axis:scope": "multi", "text": "kazan", "open": "rag-hybrid/ru/5/q15/0"}
     async with opened(folder, tmp_path / "profile", fragment=f"#questions?{urlencode(wanted)}") as page:

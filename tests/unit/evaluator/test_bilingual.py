@@ -44,18 +44,30 @@ def test_questions_are_counted_by_the_languages_in_which_they_are_right() -> Non
     sums = np.array([2, 0, 1]) - 3 * 3 / 9
     error = (3 / 2 * (sums**2).sum()) ** 0.5 / 9
     assert pair.clustered_error == pytest.approx(error, rel=1e-5)
-    assert pair.high == pytest.approx(3 / 9 + 4.302653 * error, rel=1e-5)
+    assert pair.low == pytest.approx(3 / 9 - 4.302653 * error, rel=1e-5)
+    assert pair.high == 1.0, "3 / 9 + 4.302653 * error is more than a difference can be"
     t = 3 / 9 / error
     assert pair.p == pytest.approx(1 - t / (2 + t * t) ** 0.5, rel=1e-5), "Student's t on 2 degrees, in closed form"
 
 
-def test_a_system_in_one_language_has_no_pair_and_repeats_go_by_their_majority() -> None:
+def test_a_system_in_one_language_has_no_pair_and_repeats_go_by_their_mean() -> None:
     alone = [row for row in asked(0, 0, True, True) if row.language == "en"]
     assert language_pairs(matrix_of(alone)) == ()
     repeats = [*asked(0, 0, True, True), *asked(0, 0, True, False), *asked(0, 0, False, False)]
     (pair,) = language_pairs(matrix_of(repeats))
-    assert (pair.only_first, pair.both) == (1, 0)
+    # Right in 2 of 3 repeats of the first language and 1 of 3 of the second, each repeat with each.
+    assert (pair.both, pair.only_first, pair.only_second, pair.neither) == pytest.approx(
+        (2 / 9, 4 / 9, 1 / 9, 2 / 9), abs=1e-6
+    )
+    assert pair.both + pair.only_first == pytest.approx(2 / 3, abs=1e-6), "the first language's accuracy"
     assert pair.difference == pytest.approx(1 / 3, abs=1e-6)
+
+
+def test_an_interval_ends_where_no_difference_can_lie() -> None:
+    rows = [*asked(0, 0, True, False), *asked(1, 0, True, True)]
+    (pair,) = language_pairs(matrix_of(rows))
+    # One degree of freedom: t is 12.7, and 0.5 + 12.7 * 0.5 lies far beyond.
+    assert (pair.difference, pair.low, pair.high) == (0.5, -1.0, 1.0)
 
 
 @pytest.mark.parametrize(

@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 
 from memdock_evaluator.report import write_report
+from memdock_evaluator.report.drawings import recall_curves
 from memdock_evaluator.report.labels import Anchor, Box, placed
 from memdock_evaluator.report.scatter import BOTTOM, LEFT, RIGHT, TOP, Scatter, scatters
 from memdock_evaluator.results.manifest import CostLine
@@ -74,6 +75,13 @@ def test_crowded_labels_move_apart_and_a_line_leads_to_those_that_went_far() -> 
     assert [label.text for label in found] == [anchor.text for anchor in anchors]
     assert all(one.box.shared(other.box) == 0 for one, other in combinations(found, 2))
     assert any(label.far for label in found)
+
+
+def test_a_system_has_one_colour_in_the_drawings_of_every_language() -> None:
+    colours = [{curve.system: curve.colour for curve in drawing.curves} for drawing in recall_curves(summary())]
+    assert len(colours) == 2
+    assert colours[0] == colours[1]
+    assert len(set(colours[0].values())) == len(colours[0])
 
 
 def test_the_page_draws_the_scatter_with_a_text_of_its_figures(page: Document) -> None:

@@ -86,6 +86,12 @@ def test_a_reader_that_cannot_see_finds_its_way(page: Document) -> None:
     assert all(drawing.get("aria-label") or drawing.get("aria-hidden") for drawing in page.of("svg"))
 
 
+def test_the_title_names_what_was_evaluated_and_on_what(page: Document, html: str) -> None:
+    assert "<h1>rag-dense, rag-hybrid on own</h1>" in html
+    assert "<title>Memory evaluation: rag-dense, rag-hybrid on own</title>" in html
+    assert "run synthetic" in page.text
+
+
 def test_the_headline_shows_figures_intervals_and_baselines(page: Document) -> None:
     assert page.text.count("baseline") > 4
     drawn = [drawing["aria-label"] for drawing in page.of("svg") if "aria-label" in drawing]
@@ -127,7 +133,7 @@ def test_every_row_is_in_the_explorer(page: Document) -> None:
     ]
     languages = [question["language"] for question in index["questions"]]
     results = Counter(
-        result for system, place, _, result, _ in index["rows"] if (system, languages[place]) == ("rag-dense", "en")
+        result for system, place, _, result, *_ in index["rows"] if (system, languages[place]) == ("rag-dense", "en")
     )
     assert results == {"right": 66, "wrong": 33, "unscored": 1, "system error": 1, "infrastructure error": 1}
 
@@ -176,7 +182,7 @@ def test_memories_are_cut_shorter_where_all_of_them_would_not_find_room() -> Non
 def test_an_error_shows_its_reason() -> None:
     row = a_row(outcome=Outcome.SYSTEM_ERROR, reason="INTERNAL", detail="the store is gone", answer=None, correct=False)
     found = explorer_of([row], ["rag-dense"], {})
-    ((_, _, _, result, answer),) = unpack(found.index)["rows"]
+    ((_, _, _, result, answer, *_),) = unpack(found.index)["rows"]
     assert (result, answer) == ("system error", None)
     ((_, entry),) = unpack(found.parts[0])["rows"]
     assert (entry["reason"], entry["detail"]) == ("INTERNAL", "the store is gone")

@@ -5,14 +5,18 @@ from pathlib import Path
 
 import pytest
 
+from memdock.types import Feature
 from memdock_evaluator.attribution import Failure
 from memdock_evaluator.dataset import taxonomy
+from memdock_evaluator.leaks.suite import NO_FORGET, NO_RESTART
 from memdock_evaluator.report import write_report
 from memdock_evaluator.report.explorer import RESULTS
 from memdock_evaluator.results.rows import Stage
+from memdock_evaluator.run.selection import ANY
 from memdock_evaluator.summary.axes import VALUES, slice_name, title
 from memdock_evaluator.tables.published import published
 from memdock_evaluator.words.language import Words
+from memdock_evaluator.words.names import feature_name
 from support.paper_rows import a_paper_run
 from support.russian import english_left
 from support.synthetic_rows import Run, a_run
@@ -58,6 +62,12 @@ def test_every_name_of_the_taxonomy_and_of_the_code_has_a_russian_one() -> None:
     slices += [("subsubcategory", value) for value in taxonomy.DATE_SUBTYPES]
     shown = [*(slice_name(*each) for each in slices), *map(title, taxonomy.AXES), *RESULTS, *Failure, *Stage]
     assert [name for name in shown if RUSSIAN.word(name) == name] == []
+
+
+def test_what_systems_declare_and_what_a_run_was_not_told_have_russian_words() -> None:
+    assert [name for name in map(feature_name, Feature) if RUSSIAN.word(name) == name] == []
+    assert feature_name("NO_MEMORY") == "leaving out turns worth no memory"
+    assert [why for why in (NO_RESTART, NO_FORGET, ANY) if RUSSIAN.word(why) == why] == []
 
 
 def test_a_tag_of_ones_own_is_shown_as_it_stands() -> None:

@@ -206,6 +206,21 @@ def test_a_system_without_any_score_in_a_language_says_nothing_there() -> None:
     assert len(ranks[AGENT_RAG, "en"]) == 5
 
 
+def test_intervals_end_where_no_difference_can_lie() -> None:
+    matrix = first_dialogues(paper_matrix(), 2)
+    analysis = analyse(matrix, plan_of_the_paper(matrix), resamples=99)
+    ends: dict[Kind, set[float]] = {Kind.GAP: set(), Kind.GAP_LANGUAGES: set()}
+    for kind, found in ends.items():
+        for _, one in differences(analysis, kind):
+            assert one.contrast.reach == (2 if kind is Kind.GAP_LANGUAGES else 1)
+            for end in (one.clustered.low, one.clustered.high):
+                if end is not None:
+                    assert abs(end) <= one.contrast.reach
+                    found.add(end)
+    assert {-1.0, 1.0} <= ends[Kind.GAP]
+    assert max(map(abs, ends[Kind.GAP_LANGUAGES]), default=0) > 1
+
+
 def test_a_margin_is_judged_by_its_paired_bound() -> None:
     matrix = paper_matrix()
     claims = (

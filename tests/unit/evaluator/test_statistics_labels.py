@@ -34,6 +34,15 @@ def test_a_worked_case() -> None:
     assert (found.low, found.high) == (0, 1)  # two dialogues with labels: t(1) reaches anywhere
 
 
+def test_an_estimate_beyond_what_accuracy_can_be_is_cut_and_says_so() -> None:
+    # Judged 4 of 4; both labelled answers are wrong: the estimate is 0 and no more. Too strict to both: 0.5 + 1.
+    dialogues = np.array([0, 0, 1, 1])
+    kind = corrected_accuracy(np.array([1, 1, 1, 1]), np.array([0, NO_LABEL, 0, NO_LABEL]), dialogues)
+    strict = corrected_accuracy(np.array([0, 1, 0, 1]), np.array([1, NO_LABEL, 1, NO_LABEL]), dialogues)
+    assert (kind.accuracy, kind.cut) == (0.0, False)
+    assert (strict.accuracy, strict.cut) == (1.0, True)
+
+
 def test_labels_of_everything_are_the_truth_and_no_label_is_refused() -> None:
     judge, human = judged_and_labelled(np.random.default_rng(1), too_kind=0.2, too_strict=0.1, labels=len(DIALOGUE_OF))
     assert corrected_accuracy(judge, human, DIALOGUE_OF).accuracy == pytest.approx(human.mean())

@@ -76,7 +76,7 @@ def test_a_baseline_never_stops_the_ranking_nor_leads_it() -> None:
 def test_few_dialogues_and_one_dialogue() -> None:
     few = [row for row in ENOUGH if int(row.dialogue_id) < 5]
     assert "5 dialogues only" in sentences(few)["intervals"][0]
-    assert "t on 4 degrees" in sentences(few)["intervals"][0]
+    assert "Student's t (degrees of freedom: 4)" in sentences(few)["intervals"][0]
     one = [row for row in ENOUGH if row.dialogue_id == "0"]
     assert "one dialogue" in sentences(one)["intervals"][0]
 

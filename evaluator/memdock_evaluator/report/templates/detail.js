@@ -30,6 +30,7 @@ function detail(data, row) {
       block(row.references.length > 1 ? t("Right answers") : t("Right answer"), ...quoted(...row.references.map(said))),
       block(row.abstained ? t("Answer (abstained)") : t("Answer"), ...answer),
       block(t("Asked on"), ...paragraphs(row.date ? moment(row.date) : t("no date"))),
+      ...(repeatOf(data, row) ? [block(t("Repeat"), ...paragraphs(repeatOf(data, row)))] : []),
       block(row.verdicts.length > 1 ? t("Verdicts") : t("Verdict"), ...verdicts(data, row)),
       block(t("Scores"), scores(row)),
       block(t("Slices"), pairs(data.axes.filter(({ axis }) => axis in row.axes).map((axis) => [axis.title, nameOf(axis.values, row.axes[axis.axis])])))),
@@ -37,6 +38,15 @@ function detail(data, row) {
     memories(data, row),
     element("p", "", link(row)),
   ];
+}
+
+// Which of its repeats a row is, of those that the run has several of.
+function repeatOf({ repeats }, { repeat, ingest, judging }) {
+  return [
+    repeats.repeat ? t("repeat {n}", { n: repeat + 1 }) : "",
+    repeats.ingest ? t("ingest {n}", { n: ingest + 1 }) : "",
+    repeats.judging ? t("judging {n}", { n: judging + 1 }) : "",
+  ].filter(Boolean).join(", ");
 }
 
 function nameOf(values, value) {

@@ -58,7 +58,7 @@ window.explorerReady = (async () => {
 
   function entry(row, place) {
     const facts = [nameOf(data.systems, row.system), nameOf(data.languages, row.language), t("dialogue {name}", { name: row.dialogue }),
-      row.question, "semantic" in row.axes ? nameOf(data.axes.find(({ axis }) => axis === "semantic").values, row.axes.semantic) : ""];
+      row.question, repeatOf(data, row), "semantic" in row.axes ? nameOf(data.axes.find(({ axis }) => axis === "semantic").values, row.axes.semantic) : ""];
     const button = element("button", "question",
       element("span", `tag part ${row.result.replace(" ", "-")}`, nameOf(data.results, row.result)),
       ...spoken(row.language, element("span", "", data.texts[row.text])),

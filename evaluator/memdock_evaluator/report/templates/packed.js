@@ -7,11 +7,13 @@ async function unpacked(id) {
 
 async function unpackedIndex() {
   const { questions, rows, texts } = await unpacked("explorer-index");
+  const several = (place) => rows.some((row) => row[place] > 0);
   return {
+    repeats: { repeat: several(2), ingest: several(5), judging: several(6) },
     ...JSON.parse(document.getElementById("explorer-names").textContent),
     texts,
     parts: new Map(),
-    rows: rows.map(([system, question, repeat, result, answer]) => ({ ...questions[question], system, repeat, result, answer })),
+    rows: rows.map(([system, question, repeat, result, answer, ingest, judging]) => ({ ...questions[question], system, repeat, result, answer, ingest, judging })),
   };
 }
 
