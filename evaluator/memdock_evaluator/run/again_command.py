@@ -32,6 +32,12 @@ def _out(command: Any) -> Any:
 @_out
 @model_options
 @click.option("--seed", type=SEED, metavar="N", default=0, show_default=True, help="Seed of the models.")
+@click.option(
+    "--context-tokens",
+    type=click.IntRange(min=1),
+    metavar="N",
+    help="Give the answer model whole memories, as long as they take N tokens together.  [default: as in RUN]",
+)
 @question_options
 @call_options
 @cost_options
@@ -80,6 +86,7 @@ def _settings(context: click.Context, reuse: Reuse, answerer: ModelSettings) -> 
         out=given["out"],
         reuse=reuse,
         seed=given.get("seed", 0),
+        context_tokens=given.get("context_tokens"),
         judge_repeats=given.get("judge_repeats") or 0,
         answerer=answerer,
         judge=judge_of(context),

@@ -135,11 +135,14 @@ async def try_models(settings: RunSettings, languages: tuple[str, ...], tools: T
 
 def plan_of(settings: RunSettings, data: DataFacts, tools: Tools) -> Plan:
     """All that decides the figures; raises `SettingsError` for systems of one track that are not alike."""
+    recorded = [] if tools.recorded is None else [each for each in tools.recorded.plan.systems if not each.baseline]
+    if settings.context_tokens is not None:
+        recorded = [replace(each, context_tokens=settings.context_tokens) for each in recorded]
     plan = Plan(
         evaluator_version=version("memdock-evaluator"),
         data=data,
         systems=(
-            *(each for each in (tools.recorded.plan.systems if tools.recorded else ()) if not each.baseline),
+            *recorded,
             *contestants(settings, tools.systems.values(), tools.baselines),
         ),
         repeats=settings.repeats,

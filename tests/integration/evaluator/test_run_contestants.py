@@ -13,7 +13,7 @@ from memdock.errors import error
 from memdock_evaluator.cli import main
 from memdock_evaluator.report.writing import write_report
 from memdock_evaluator.results.folder import Folder
-from memdock_evaluator.results.manifest import Compared, NamedFamily
+from memdock_evaluator.results.manifest import Compared, Manifest, NamedFamily, Plan
 from memdock_evaluator.results.rows import Outcome, Row
 from memdock_evaluator.review.show import show
 from memdock_evaluator.review.verify import verify
@@ -25,6 +25,10 @@ from support.toys import ToySystem
 
 def invoke(*words: object) -> Result:
     return CliRunner().invoke(main, [str(word) for word in words])
+
+
+def plan_in(out: Path) -> Plan:
+    return Manifest.from_json((out / "manifest.json").read_bytes(), place=str(out)).plan
 
 
 def run_of(tmp_path: Path, url: str, *ks: int, name: str = "run", **fields: Any) -> RunSettings:
@@ -162,6 +166,22 @@ async def test_a_run_of_several_k_is_answered_again(tmp_path: Path) -> None:
     assert verify(Folder(str(tmp_path / "again"))).rows == 24
     totals = end.manifest.totals["toy"]
     assert totals.ingest.turns_read == 16
+
+
+async def test_another_budget_of_context_is_answered_from_the_same_memories(tmp_path: Path) -> None:
+    async with served_url(ToySystem(), tmp_path / "toy") as url:
+        await ran(run_of(tmp_path, url, 1, 3, context_tokens=1000))
+    for name, words in (("small", ("--context-tokens", 20)), ("same", ())):
+        said = await to_thread(invoke, "reanswer", tmp_path / "run", "--out", tmp_path / name, *words)
+        assert said.exit_code == 0, said.output
+    budgets = {name: [each.context_tokens for each in plan_in(tmp_path / name).systems] for name in ("small", "same")}
+    assert budgets == {"small": [20, 20], "same": [1000, 1000]}
+    assert rows(tmp_path / "same") == rows(tmp_path / "run")
+    small = rows(tmp_path / "small")
+    assert [row.memories for row in small] == [row.memories for row in rows(tmp_path / "run")]
+    assert max(row.context_tokens for row in small) <= 20
+    assert any(row.memories_given < len(row.memories) for row in small)
+    verify(Folder(str(tmp_path / "small")))
 
 
 async def test_other_ks_are_another_run(tmp_path: Path) -> None:
