@@ -174,11 +174,24 @@ def _compared(found: Sequence[Compared]) -> Compared:
 
 
 def _refuse_prices(pieces: Sequence[Piece]) -> None:
-    """Money of two tables has no sum."""
+    """Money of two tables has no sum, nor has that of two tables of one date that price a model differently."""
     tables = {(cost.date, cost.currency): piece.address for piece in pieces if (cost := piece.manifest.cost)}
     if len(tables) > 1:
         told = "; ".join(f"{address} by that of {date} in {currency}" for (date, currency), address in tables.items())
         raise MergeError(f"the runs are priced by different tables ({told})")
+    found: dict[str, tuple[Price, str]] = {}
+    for piece in pieces:
+        for model, price in piece.manifest.cost.prices.items() if piece.manifest.cost else ():
+            other, address = found.setdefault(model, (price, piece.address))
+            if price != other:
+                raise MergeError(
+                    f"the runs price {model} differently: {address} at {_told(other)}, "
+                    f"{piece.address} at {_told(price)} of a million tokens"
+                )
+
+
+def _told(price: Price) -> str:
+    return f"{price.input:g} (input) and {price.output:g} (output)"
 
 
 def _prices(pieces: Sequence[Piece]) -> dict[str, Price]:

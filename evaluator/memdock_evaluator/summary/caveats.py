@@ -180,6 +180,17 @@ def _unfinished(manifest: Manifest) -> Sentences:
 
 def _asked_again(manifest: Manifest) -> Sentences:
     for demand in manifest.again:
+        if demand.finished is None:
+            yield (
+                "coverage",
+                said(
+                    "The run is not complete: questions are still being asked again on demand, because of their "
+                    "outcome ({outcomes}): {asked}. The figures will change; the command that asked again goes on.",
+                    asked=demand.asked,
+                    outcomes=demand.outcomes,
+                ),
+            )
+            continue
         yield (
             "coverage",
             said(

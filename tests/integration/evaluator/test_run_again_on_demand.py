@@ -114,7 +114,14 @@ async def test_a_demand_that_was_interrupted_goes_on_and_asks_nothing_twice(tmp_
         with pytest.raises(asyncio.CancelledError):
             await running
         assert manifest(out).finished is None
+        said = invoke("report", out)
+        assert said.exit_code == 0, said.output
+        waits = "The run is not complete: questions are still being asked again on demand"
+        assert waits in " ".join(said.output.split())
+        assert waits in (out / "report.html").read_text(encoding="utf-8")
+        assert "with another outcome or verdict now" not in said.output
         end, _ = await ran(again)
+        assert "The run is not complete" not in invoke("report", out).output
         assert end.complete
         assert len(server.requests) == before + 3 + 6, (
             "of eight, two were refused once more and are not asked a third time"

@@ -10,8 +10,9 @@ from click.testing import CliRunner, Result
 
 from memdock.types import Model
 from memdock_evaluator.cli import main
+from memdock_evaluator.cost.prices import Prices
 from memdock_evaluator.results.folder import Folder
-from memdock_evaluator.results.manifest import Manifest, Track, VendorSettings
+from memdock_evaluator.results.manifest import Manifest, Price, Track, VendorSettings
 from memdock_evaluator.review.verify import verify
 from memdock_evaluator.run.choice import Shard
 from support.evaluation import ran, rows, served_url, settings, write_data
@@ -104,6 +105,28 @@ async def test_what_differs_is_refused_by_its_field(data: Path, tmp_path: Path) 
         assert refused.exit_code == 1
         assert said in refused.output
         assert not (tmp_path / "all").exists()
+
+
+async def test_runs_that_price_one_model_differently_are_refused_by_its_name(data: Path, tmp_path: Path) -> None:
+    def prices(money: float) -> Prices:
+        return Prices(date="2025-01-01", currency="EUR", models={"toy-model": Price(input=money, output=0)})
+
+    one = await run_of(data, tmp_path / "one", "a", prices=prices(2.0))
+    dear = await run_of(data, tmp_path / "dear", "bb", prices=prices(5.0))
+    same = await run_of(data, tmp_path / "same", "bb", prices=prices(2.0))
+    for runs, said in (
+        ((one, dear), f"{one} at 2 (input) and 0 (output), {dear} at 5 (input)"),
+        ((dear, one), f"{dear} at 5 (input) and 0 (output), {one} at 2 (input)"),
+    ):
+        refused = merge(tmp_path / "all", *runs)
+        assert refused.exit_code == 1
+        assert f"the runs price toy-model differently: {said}" in refused.output
+        assert not (tmp_path / "all").exists()
+    assert merge(tmp_path / "all", one, same).exit_code == 0
+    assert merge(tmp_path / "turned", same, one).exit_code == 0
+    costs = [read(tmp_path / name).cost for name in ("all", "turned", "one", "same")]
+    money = [cost.money for cost in costs if cost is not None]
+    assert money[0] == money[1] == money[2] + money[3] > 0
 
 
 async def test_tracks_may_differ_and_stand_apart(data: Path, tmp_path: Path) -> None:
