@@ -4,7 +4,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 
 from memdock.types import Feature, Support
-from memdock_evaluator.baselines import Baseline
+from memdock_evaluator.baselines import BASELINES, Baseline
 from memdock_evaluator.results.manifest import SystemFacts
 from memdock_evaluator.results.parts import Parts
 from memdock_evaluator.run.memory_system import MemorySystem
@@ -41,6 +41,14 @@ def contestants(
             yield _facts(system, k, settings)
     for name in baselines:
         yield SystemFacts(name=name, baseline=True)
+
+
+def announced(settings: RunSettings) -> list[SystemFacts]:
+    """All that the settings ask for, before any system is asked: names alone."""
+    systems = [
+        SystemFacts(name=named(each, k, settings), system=each) for each in settings.systems for k in settings.ks
+    ]
+    return systems + [SystemFacts(name=BASELINES[each].system, baseline=True) for each in settings.baselines]
 
 
 def named(system: str, k: int, settings: RunSettings) -> str:

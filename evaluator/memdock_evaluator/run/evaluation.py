@@ -99,7 +99,7 @@ async def _evaluated(settings: RunSettings, progress: Progress) -> RunEnd:
         tools = await open_tools(settings, languages, stack, progress.say, recorded)
         plan = plan_of(settings, survey.facts, tools)
         settings = replace(settings, compared=settings.compared.among(plan.systems))
-        refuse_unknown_systems(settings.compared, plan)
+        refuse_unknown_systems(settings.compared, plan.systems)
         if recorded is not None:
             recorded.check_judges(plan)
         if settings.budget is not None:

@@ -105,10 +105,10 @@ class Selection:
         """`places`: languages and dialogues that there are."""
         for wanted in self._settings.languages:
             if not any(language == wanted for language, _ in places):
-                raise SettingsError(f"the data holds no dialogue in {wanted!r} that is selected")
+                raise SettingsError(f"--language: the data holds no dialogue in {wanted!r} that is selected")
         for wanted in self._settings.dialogues:
             if not any(dialogue_id == wanted for _, dialogue_id in places):
-                raise SettingsError(f"the data holds no dialogue {wanted!r}")
+                raise SettingsError(f"--dialogue: the data holds no dialogue {wanted!r}")
 
     def _facts(self, counts: dict[str, Counter[str]], oddities: Counter[str]) -> DataFacts:
         files = (

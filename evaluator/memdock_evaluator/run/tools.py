@@ -1,6 +1,6 @@
 """What a run works with, opened and looked at before anything is asked: systems, answerer, judge, plan."""
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from contextlib import AsyncExitStack
 from dataclasses import dataclass, replace
 from importlib.metadata import version
@@ -20,12 +20,13 @@ from memdock_evaluator.cost.budget import Budget
 from memdock_evaluator.faults import RunStoppedError
 from memdock_evaluator.judging.configured import check_served
 from memdock_evaluator.judging.panel import Panel, open_members
-from memdock_evaluator.results.manifest import Compared, DataFacts, Plan
+from memdock_evaluator.results.manifest import Compared, DataFacts, Plan, SystemFacts
 from memdock_evaluator.results.records import ANSWER, INGEST
-from memdock_evaluator.run.contestants import contestants
+from memdock_evaluator.run.contestants import announced, contestants
 from memdock_evaluator.run.memory_system import MemorySystem
 from memdock_evaluator.run.paper_profile import differences_from_paper
 from memdock_evaluator.run.recorded import RecordedAnswerer, RecordedRun
+from memdock_evaluator.run.selection import Selection, Survey
 from memdock_evaluator.run.settings import RunSettings, SettingsError
 from memdock_evaluator.run.tracks import check_settings, check_tracks
 from memdock_evaluator.run.trial import try_answerer, try_judge
@@ -161,16 +162,31 @@ def plan_of(settings: RunSettings, data: DataFacts, tools: Tools) -> Plan:
     return replace(plan, differs=differences_from_paper(plan)) if settings.profile else plan
 
 
-def refuse_unknown_systems(compared: Compared, plan: Plan) -> None:
-    """Raises `SettingsError` where the report would have to compare what the run does not have."""
-    names = [system.name for system in plan.systems]
+def check_without_systems(settings: RunSettings) -> Survey:
+    """All that a run refuses before it asks anybody: data, prompts, judges, options that do not go together.
+
+    Raises `SettingsError`, `DatasetError` or `PromptError`.
+    """
+    _check(settings)
+    survey = Selection(settings).survey()
+    languages = tuple(survey.facts.languages)
+    open_answerer(settings.answerer, languages, seed=settings.seed)
+    _judge(settings, languages, Providers())
+    systems = announced(settings)
+    refuse_unknown_systems(settings.compared.among(systems), systems)
+    return survey
+
+
+def refuse_unknown_systems(compared: Compared, systems: Iterable[SystemFacts]) -> None:
+    """Raises `SettingsError` where the report would have to compare what the run of `systems` does not have."""
+    names = [system.name for system in systems]
     named = {
         "--family": [name for family in compared.families for name in family.systems],
         "--atemporal": compared.atemporal,
         "--case-study": compared.case_studies,
     }
-    for option, systems in named.items():
-        if unknown := [name for name in systems if name not in names]:
+    for option, wanted in named.items():
+        if unknown := [name for name in wanted if name not in names]:
             raise SettingsError(f"{option}: there is no {unknown[0]!r}: the run has {', '.join(names)}")
 
 

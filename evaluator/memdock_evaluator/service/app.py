@@ -278,6 +278,7 @@ class _Routes:
             answerers=list(offer.models.answerers),
             judges=list(offer.models.judges),
             budget_ceiling=offer.ceiling,
+            most_questions=offer.most_questions,
             currency=offer.prices.currency,
             fields=list(TAKEN),
             may=[call for call in EVALUATION_CALLS if _allows(key, call)],

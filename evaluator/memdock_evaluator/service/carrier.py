@@ -6,11 +6,13 @@ command does. It gets its plan on standard input, tells its progress on standard
 
 import asyncio
 import os
+import re
 import signal
 import sys
 from collections import deque
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
+from itertools import takewhile
 from pathlib import Path
 
 import orjson
@@ -33,6 +35,11 @@ STATES = {0: COMPLETED, 1: INCOMPLETE, 2: FAILED, 3: INCOMPLETE, 4: INCOMPLETE}
 HELD = "another run is writing to"
 """What it says of a folder whose last writer has not ended yet."""
 
+BROKE = "the run broke at a fault of the evaluator's own, which the server's log tells; nothing that it had is lost"
+"""In place of a trace."""
+_ERROR, _TRACE = "Error: ", "Traceback (most recent call last)"
+_FRAME = re.compile(r'\s*File "([^"]+)", line (\d+), in (\S+)')
+
 HELD_BEATS = 3
 MAX_SAID, MAX_SENTENCE = 200, 2000
 MAX_LINE_BYTES = 1 << 20
@@ -48,7 +55,7 @@ class Told:
     """Takes the server's own folders out of a sentence."""
     done: dict[str, tuple[int, int]] = field(default_factory=dict)
     said: deque[Said] = field(default_factory=lambda: deque(maxlen=MAX_SAID))
-    ends: deque[str] = field(default_factory=lambda: deque(maxlen=40))
+    ends: deque[str] = field(default_factory=lambda: deque(maxlen=400))
     numbers: int = 0
 
     def take(self, line: bytes) -> None:
@@ -69,9 +76,15 @@ class Told:
         self.said.append(Said(number=self.numbers, at=now(), text=self.plain(text)[:MAX_SENTENCE]))
 
     def sentences(self) -> tuple[str, ...]:
-        """The words of the end without the usage that a command line would see."""
-        words = [line for line in self.ends if line and not line.startswith(("Usage:", "Try '"))]
-        return tuple(self.plain(line.removeprefix("Error: "))[:MAX_SENTENCE] for line in words)
+        """The words of the command's error; none where it ended without one, whatever else it wrote."""
+        lines = [line for line in self.ends if line]
+        first = next((number for number, line in enumerate(lines) if line.startswith(_ERROR)), len(lines))
+        words = takewhile(lambda line: not line.startswith(_TRACE), lines[first:])
+        return tuple(self.plain(line.removeprefix(_ERROR))[:MAX_SENTENCE] for line in words)
+
+    def frames(self) -> list[str]:
+        """Where the command broke, as "file:line function", without the words of the fault, which may quote a text."""
+        return [f"{match[1]}:{match[2]} {match[3]}" for line in self.ends if (match := _FRAME.match(line))]
 
 
 class Carrier:
@@ -167,6 +180,9 @@ class Carrier:
         if self._lost:
             return None
         sentences = self._told.sentences()
+        if code > 0 and not sentences:
+            self._log.error("run_broke", exit_code=code, frames=self._told.frames())
+            sentences = (BROKE,)
         if self._cancelled:
             return await self._ended(CANCELLED, *sentences, code=code)
         if self._drained and code != 0:

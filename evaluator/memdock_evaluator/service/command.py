@@ -17,7 +17,7 @@ from memdock_evaluator.ranges import AT_ONCE, ITEMS, MONEY, Number
 from memdock_evaluator.run.command import refuse_unknown_variables
 from memdock_evaluator.run.options import lasting
 from memdock_evaluator.service.faults import ServiceConfigError
-from memdock_evaluator.service.offer import Offer, read_models, read_price_table
+from memdock_evaluator.service.offer import MOST_QUESTIONS, Offer, read_models, read_price_table
 from memdock_evaluator.service.replica import Pace
 from memdock_evaluator.service.server import ServiceSettings
 from memdock_evaluator.service.server import serve as serve_until_told
@@ -94,6 +94,16 @@ _SECONDS = Number(min=0.1, max=3600)
     show_envvar=True,
     metavar="MONEY",
     help="The most that a run may cost, and the budget of one that names none.",
+)
+@click.option(
+    "--most-questions",
+    type=ITEMS,
+    default=MOST_QUESTIONS,
+    show_default=True,
+    envvar="MEMDOCK_EVAL_SERVE_MOST_QUESTIONS",
+    show_envvar=True,
+    metavar="N",
+    help="The most questions that a run may ask: each for each system and k, as often as it is answered and judged.",
 )
 @click.option(
     "--places",
@@ -202,6 +212,7 @@ def _settings(given: dict[str, Any]) -> ServiceSettings:
             prices=read_price_table(given["prices"]),
             prices_file=given["prices"] and given["prices"].resolve(),
             ceiling=given["budget_ceiling"],
+            most_questions=given["most_questions"],
         ),
         gateway_key=_key(key_file),
         places=given["places"],

@@ -38,6 +38,7 @@ class Desk:
         plan = self._allowed(key, text)
         with self._settings(plan) as made:
             plans.check_money(made, self._offer)
+            plans.check_run(made, self._offer)
         if not request_id.isprintable() or len(request_id) > MAX_REQUEST_ID:
             raise PlanError("Idempotency-Key", f"give at most {MAX_REQUEST_ID} printable characters")
         if request_id and (earlier := self._book.of_request(key.tenant, request_id, plan)):

@@ -47,6 +47,9 @@ class Models:
     judges: Mapping[str, Mapping[str, object]] = field(default_factory=dict)
 
 
+MOST_QUESTIONS = 100_000
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Offer:
     """`gateway`: the address of all systems, "" for none; `gateway_key_file` holds its key. `data`: the folder of data
@@ -60,6 +63,8 @@ class Offer:
     prices: Prices = field(default_factory=read_prices)
     prices_file: Path | None = None
     ceiling: float | None = None
+    most_questions: int = MOST_QUESTIONS
+    """Of a run: each question for each system, as often as it is answered and judged."""
 
     def data_file(self, name: str) -> Path:
         """The file of the data folder with this name; raises `PlanError` for anything else."""

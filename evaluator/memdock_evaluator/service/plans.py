@@ -16,11 +16,14 @@ import orjson
 import yaml
 
 from memdock.check import SYSTEM
+from memdock_evaluator.answer.prompts import PromptError
+from memdock_evaluator.dataset import DatasetError
 from memdock_evaluator.dataset.shipped import OWN
 from memdock_evaluator.run.command import run as run_command
 from memdock_evaluator.run.command import settings_of
 from memdock_evaluator.run.plan_file import PlanFileError, plan_fields, take_plan
 from memdock_evaluator.run.settings import RunSettings, SettingsError
+from memdock_evaluator.run.tools import check_without_systems
 from memdock_evaluator.service.documents import Plan
 from memdock_evaluator.service.faults import PlanError
 from memdock_evaluator.service.offer import Offer
@@ -159,6 +162,26 @@ def run_document(
     return document
 
 
+def check_run(made: RunSettings, offer: Offer) -> None:
+    """Raises `PlanError` for what the run would refuse, or ask too much, when its turn comes."""
+    try:
+        survey = check_without_systems(made)
+    except SettingsError as error:
+        raise PlanError(_field_in(str(error), "data"), offer.without_places(str(error))) from error
+    except PromptError as error:
+        raise PlanError(ANSWERER if made.answerer.endpoint else JUDGE, offer.without_places(str(error))) from error
+    except DatasetError as error:
+        raise PlanError("data", offer.without_places(str(error))) from error
+    stores = len(made.systems) * len(made.ks) * made.ingest_repeats + len(made.baselines)
+    questions = sum(size.questions for size in survey.sizes) * stores * made.repeats * made.judge_repeats
+    if questions > offer.most_questions:
+        said = (
+            f"the run would ask {questions} questions (each for each system, k and repeat), and this server allows "
+            f"{offer.most_questions}: take a sample, or fewer systems or repeats"
+        )
+        raise PlanError("data", said)
+
+
 def check_money(made: RunSettings, offer: Offer) -> None:
     """Raises `PlanError` where the server's ceiling could not be kept for want of a price."""
     if made.budget is None:
@@ -235,7 +258,7 @@ def _shown_name(field: str) -> str:
     return JUDGE if field in ("judges", "rubric") or field.startswith("judge-") else field
 
 
-def _field_in(said: str) -> str:
+def _field_in(said: str, otherwise: str = "plan") -> str:
     """The field that a sentence of the command line is about: its first option."""
     found = re.search(r"--([a-z][a-z-]*)", said)
-    return _shown_name(found[1]) if found else "plan"
+    return _shown_name(found[1]) if found else otherwise

@@ -85,6 +85,9 @@ class Offer(BaseModel):
     answerers: list[str]
     judges: list[str]
     budget_ceiling: float | None
+    most_questions: int = Field(
+        description="Of a run: each for each system and k, as often as it is answered and judged."
+    )
     currency: str
     fields: list[str] = Field(description="The fields of a plan.")
     may: list[str] = Field(description="The calls that the key allows: ReadRuns, StartRuns, EndRuns.")

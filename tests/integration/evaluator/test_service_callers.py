@@ -223,6 +223,18 @@ def test_what_is_the_servers_own_is_refused(server: EvaluationServer, field: str
         ({"shard": "3/2"}, "shard", "3/2"),
         ({"as-of": True, "stop-after": "ingest"}, "stop-after", "as-of stores"),
         ({"baseline": None}, "baseline", "give a value"),
+        ({"seed": 2**64}, "seed", "is not in the range 0<=x<=9223372036854775807"),
+        ({"context-tokens": 10**20}, "context-tokens", "is not in the range"),
+        ({"repeats": 10**23}, "repeats", "is not in the range 1<=x<=1000"),
+        ({"family": ["x=nobody"]}, "family", "there is no 'nobody': the run has"),
+        ({"atemporal": "nobody"}, "atemporal", "there is no 'nobody'"),
+        ({"case-study": "nobody"}, "case-study", "there is no 'nobody'"),
+        ({"dialogue": "nobody"}, "dialogue", "the data holds no dialogue 'nobody'"),
+        ({"language": "fr"}, "language", "the data holds no dialogue in 'fr'"),
+        ({"shard": "1/9"}, "shard", "there are 2 dialogues"),
+        ({"sample-questions": 999}, "data", "a sample of 999 is more"),
+        ({"track": "controlled"}, "track", "give --context-tokens"),
+        ({"repeats": 1000, "judge-repeats": 1000}, "data", "this server allows 100000"),
     ],
 )  # fmt: skip
 def test_a_field_that_cannot_be_is_named(server: EvaluationServer, more: Any, field: str, said: str) -> None:
@@ -286,9 +298,9 @@ def test_what_went_wrong_in_a_run_is_told_without_where_things_are(server: Evalu
     assert (run["state"], run["exit_code"]) == ("incomplete", 1)
     assert "memory system rag-dense" in run["sentences"][-1]
     (site.data / "broken.jsonl").write_text('{"dialogue_id": 5')
-    run = server.ended(server.start_run({**PLAN, "data": "broken.jsonl"}))
-    assert run["state"] == "incomplete"
-    assert str(site.folder) not in str(run)
+    answer = server.ask("POST", "/v1/runs", {**PLAN, "data": "broken.jsonl"})
+    assert answer.status == 400
+    assert str(site.folder) not in answer.body.decode()
     log = server.process.log
     assert not [key for key in site.keys.values() if key in log]
     assert "Bublik" not in log
