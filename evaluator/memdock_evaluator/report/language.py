@@ -110,5 +110,5 @@ def language_name(code: str, words: Words) -> str:
 
 
 def breakable(word: str) -> Markup:
-    """A word that a narrow column may part before a capital and after an underscore or a plus."""
-    return Markup("<wbr>").join(re.split(r"(?<=[a-z])(?=[A-Z])|(?<=[_+])", word))
+    """A word that a narrow column may part before a capital or an "@" and after an underscore or a plus."""
+    return Markup("<wbr>").join(re.split(r"(?<=[a-z])(?=[A-Z])|(?<=\w)(?=@)|(?<=[_+])", word))

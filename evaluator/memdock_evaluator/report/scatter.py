@@ -110,11 +110,9 @@ def _along(line: Sequence[tuple[float, float]]) -> Iterator[tuple[float, float]]
 
 
 def _texts(points: Sequence[ContextPoint]) -> Iterator[str]:
-    """A system's name; of several k the name stands at the last, "@k" at each."""
-    for point, following in zip(points, (*points[1:], None), strict=True):
-        same = following is not None and following.series == point.series
-        k = "" if point.k is None else f"@{point.k}"
-        yield k if same and k else f"{display_name(point.series)}{k}"
+    """A system's name, with its k where it has several."""
+    for point in points:
+        yield display_name(point.series) + ("" if point.k is None else f"@{point.k}")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

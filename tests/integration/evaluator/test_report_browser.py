@@ -8,6 +8,7 @@ import pytest
 from memdock_evaluator.report import write_report
 from memdock_evaluator.report.writing import PAGES
 from support.browser import CHROMIUM, Page, browser
+from support.paper_rows import a_paper_run
 from support.report_page import opened
 from support.synthetic_rows import a_run
 
@@ -50,6 +51,20 @@ async def test_the_heat_map_shows_the_chosen_measure(page: Page) -> None:
     assert await shown_measure(page) == ["mrr"]
     await page.click(".choice [value=judge_accuracy]")
     assert await shown_measure(page) == ["judge_accuracy"]
+
+
+@pytest.mark.parametrize("file", sorted(PAGES.values()))
+async def test_tables_of_many_figures_fit_and_what_does_not_has_a_shadow(tmp_path: Path, file: str) -> None:
+    run = a_paper_run(dialogues=3, questions=51)
+    write_report(run.write(tmp_path / "run"))
+    wide = "[...document.querySelectorAll('.scroller')].filter((e) => e.scrollWidth > e.clientWidth)"
+    async with opened(tmp_path / "run", tmp_path / "profile", file=file) as page:
+        await page.look(width=1280)
+        await page.run("document.querySelectorAll('details').forEach((e) => { e.open = true; })")
+        # The table of slices has a column a system and language; no other may be cut.
+        assert await page.run(f"{wide}.filter((e) => !e.querySelector('.slices')).map((e) => e.ariaLabel)") == []
+        shadows = await page.run(f"{wide}.map((e) => getComputedStyle(e).backgroundAttachment)")
+        assert shadows == ["local, local, scroll, scroll"]
 
 
 async def test_drawings_have_room_and_differences_open(page: Page) -> None:

@@ -217,7 +217,7 @@ async def test_a_repeat_is_named_in_the_list_and_in_the_opened_row(tmp_path: Pat
         await page.until(OPENED)
         item = "document.querySelector('#list .detail:not([hidden])').closest('li')"
         assert "· repeat 2, ingest 2 ·" in await page.run(f"{item}.querySelector('.question').innerText")
-        assert "Repeat\nrepeat 2, ingest 2" in await page.run(f"{item}.querySelector('.detail').innerText")
+        assert "Repeat\n\nrepeat 2, ingest 2" in await page.run(f"{item}.querySelector('.detail').innerText")
         assert "judging" not in await page.run(f"{item}.innerText")
 
 

@@ -60,7 +60,7 @@ def test_points_lie_on_a_log_axis_and_lines_join_several_k() -> None:
     (line,) = drawing().lines
     assert [x for x, _ in line] == [places[f"rag-dense@{k}"] for k in (3, 10, 20)]
     labels = {mark.point.system: mark.label.text for mark in drawing().marks}
-    assert (labels["rag-dense@3"], labels["rag-dense@20"]) == ("@3", "rag-dense@20")
+    assert (labels["rag-dense@3"], labels["rag-dense@20"]) == ("rag-dense@3", "rag-dense@20")
 
 
 def test_a_system_without_context_is_named_below() -> None:
