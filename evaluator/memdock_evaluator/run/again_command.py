@@ -6,7 +6,7 @@ from typing import Any
 import click
 
 from memdock_evaluator.answer.endpoint import ModelSettings
-from memdock_evaluator.ranges import REPEATS, SEED
+from memdock_evaluator.ranges import ITEMS, REPEATS, SEED
 from memdock_evaluator.results.records import ANSWER, RETRIEVE
 from memdock_evaluator.run.command import answerer_of, begin_run, judge_of, judges_of, prices_of, without_secrets
 from memdock_evaluator.run.options import (
@@ -34,7 +34,7 @@ def _out(command: Any) -> Any:
 @click.option("--seed", type=SEED, metavar="N", default=0, show_default=True, help="Seed of the models.")
 @click.option(
     "--context-tokens",
-    type=click.IntRange(min=1),
+    type=ITEMS,
     metavar="N",
     help="Give the answer model whole memories, as long as they take N tokens together.  [default: as in RUN]",
 )
