@@ -145,7 +145,7 @@ def test_a_finished_run_says_so_when_it_is_given_again(data: Path, out: Path) ->
         (["--baseline", "oracle", "--data", "own", "--language", "fr"], 2, "no dialogue in 'fr'"),
         (["--baseline", "oracle", "--k", "0"], 2, "--k"),
         (["--baseline", "oracle", "--patience", "nan"], 2, "'--patience': 'nan' is no number"),
-        (["--baseline", "oracle", "--call-timeout", "0"], 2, "0.0 is not in the range x>0"),
+        (["--baseline", "oracle", "--call-timeout", "0"], 2, "0.0 is not in the range 0<x<=604800"),
         (["--baseline", "oracle", "--allow-failed-turns", "101"], 2, "101.0 is not in the range 0<=x<=100"),
         (["--baseline", "oracle", "--zone", "Mars/Olympus"], 2, "'Mars/Olympus' is no IANA time zone"),
         (["--baseline", "oracle", "--answer-url", "http://x/v1"], 2, "--answer-model is missing"),

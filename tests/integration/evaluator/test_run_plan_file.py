@@ -90,7 +90,7 @@ def test_families_are_recorded_and_change_no_run(plan: Path, tmp_path: Path) -> 
     [
         ("data: [own]\nsytem: [a]\n", "plan.yaml, line 2: sytem: there is no such field; is system meant?"),
         ("data: [own]\n\nk: ten\n", "plan.yaml, line 3: k: 'ten' is not a valid integer range."),
-        ("k: [5, 0]\n", "plan.yaml, line 1: k: 0 is not in the range x>=1."),
+        ("k: [5, 0]\n", "plan.yaml, line 1: k: 0 is not in the range 1<=x<=1000."),
         ("baseline: [oracle, oracel]\n", "plan.yaml, line 1: baseline: 'oracel' is not one of"),
         ("baseline:\n  - oracle\n  - oracel\n", "plan.yaml, line 3: baseline: 'oracel' is not one of"),
         ("k:\n- 5\n- many\n", "plan.yaml, line 3: k: 'many' is not a valid integer range."),
