@@ -59,6 +59,11 @@ class Folder:
         with self._told(folder, "listed"):
             return sorted(self._store.names(folder))
 
+    def below(self, folder: str) -> list[str]:
+        """The paths of all files below `folder`, and of the folders, which end with "/", sorted."""
+        with self._told(folder, "listed"):
+            return sorted(self._store.below(folder))
+
     def is_without(self, names: Collection[str]) -> bool:
         """Whether the folder holds files or folders, and none of these; what is hidden by a dot does not count."""
         with self._told("", "listed"):

@@ -81,9 +81,10 @@ class Parts:
         if not lines:
             return
         body = b"\n".join(lines) + b"\n"
-        head = {"stage": kind.name, "records": len(lines), "sha256": hashlib.sha256(body).hexdigest()}
         attempt = max(self._attempts(kind), default=0) + 1  # one past the last, also where an earlier one was deleted
-        self._folder.write(self._name(kind, attempt), orjson.dumps(head) + b"\n" + body, once=True)
+        name = self._name(kind, attempt)
+        head = {"part": name, "records": len(lines), "sha256": hashlib.sha256(body).hexdigest()}
+        self._folder.write(name, orjson.dumps(head) + b"\n" + body, once=True)
 
     async def save(self, kind: Kind[RecordT], records: Sequence[RecordT]) -> None:
         """As `write`, while the event loop goes on: a disk takes its time, an object store more.
@@ -128,10 +129,13 @@ class Parts:
         try:
             wanted = orjson.loads(head)
             whole = hashlib.sha256(body).hexdigest() == wanted["sha256"] and len(lines) == wanted["records"]
+            part = wanted.get("part", name)
         except (orjson.JSONDecodeError, KeyError, TypeError) as error:
             raise self._damaged(name) from error
         if not whole:
             raise self._damaged(name)
+        if part != name:
+            raise PartError(f"{self._folder.address}/{name} was written as {part}: put it back to its place")
         return lines
 
     def _damaged(self, name: str) -> PartError:

@@ -40,6 +40,9 @@ class Store(Protocol):
     def entries(self) -> list[str]:
         """The names of all files and folders right inside the store."""
 
+    def below(self, folder: str) -> list[str]:
+        """The paths of all files below `folder`, and of the folders, which end with "/", in any order."""
+
     def writing(self, name: str, *, once: bool) -> AbstractContextManager[IO[bytes]]:
         """The file to fill. Raises `FileExistsError` for one of `once` that is there already."""
 
@@ -85,6 +88,23 @@ class Disk:
         """See `Store`."""
         try:
             return _on_disk(lambda: [entry.name for entry in os.scandir(self.path) if _is_whole(entry)])
+        except FileNotFoundError:
+            return []
+
+    def below(self, folder: str) -> list[str]:
+        """See `Store`; a link is what it is called, wherever it leads."""
+
+        def walked() -> list[str]:
+            return [
+                Path(inside, name).relative_to(self.path).as_posix() + end
+                for inside, folders, files in os.walk(self.path / folder, onerror=_raise)
+                for names, end in ((folders, "/"), (files, ""))
+                for name in names
+                if not name.endswith(_UNFINISHED)
+            ]
+
+        try:
+            return _on_disk(walked)
         except FileNotFoundError:
             return []
 
@@ -160,6 +180,11 @@ class Elsewhere:
         except FileNotFoundError:
             return []
         return [name for entry in found if (name := _last(entry))]
+
+    def below(self, folder: str) -> list[str]:
+        """See `Store`; an object store has no folders of their own."""
+        tree = self._tree(folder).items()
+        return [f"{inside}/{name}" for inside, names in tree if f"{inside}/".startswith(f"{folder}/") for name in names]
 
     @contextmanager
     def writing(self, name: str, *, once: bool) -> Iterator[IO[bytes]]:
@@ -253,6 +278,10 @@ def _on_disk(work: Callable[[], ResultT]) -> ResultT:
         raise
     except OSError as error:
         raise _of_disk(error) from error
+
+
+def _raise(error: OSError) -> None:
+    raise error
 
 
 def _discard(unfinished: Path) -> None:

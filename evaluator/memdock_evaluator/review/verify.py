@@ -1,9 +1,11 @@
 """Whether a run's files say the same: parts, rows, the manifest's counts and every figure of the summary."""
 
+import re
 from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import asdict, dataclass
 from itertools import pairwise, zip_longest
+from pathlib import PurePosixPath
 from typing import Any
 
 import orjson
@@ -21,12 +23,16 @@ from memdock_evaluator.results.finalise import (
 )
 from memdock_evaluator.results.folder import Folder
 from memdock_evaluator.results.manifest import Manifest, SystemFacts
-from memdock_evaluator.results.parts import Parts, Unit
-from memdock_evaluator.results.rows import Row
+from memdock_evaluator.results.parts import PARTS, Parts, Unit
+from memdock_evaluator.results.records import ANSWER, CLOSE, INGEST, JUDGE, RETRIEVE, ROWS
+from memdock_evaluator.results.rows import Outcome, Row
 from memdock_evaluator.results.stored import ingested_in
 from memdock_evaluator.summary.build import SUMMARY, summary_of, to_json
 from memdock_evaluator.summary.comparisons import STATISTICS, compare_again
 from memdock_evaluator.summary.source import read_run
+
+_STAGES = "|".join(kind.name for kind in (INGEST, RETRIEVE, ANSWER, JUDGE, CLOSE, ROWS))
+_PART = re.compile(rf"({_STAGES})-\d{{3,}}\.jsonl")
 
 
 class VerifyError(Exception):
@@ -52,7 +58,9 @@ def verify(folder: Folder) -> Verified:
     units = with_stores(run.manifest.plan, Counter(map(Unit.of, run.rows)))
     _in_order(run.rows)
     parts = sum(Parts(folder, unit).check() for unit in units)
+    _no_strays(folder, units)
     _all_stored(folder, run.manifest, units)
+    _from_records(folder, run.manifest, units)
     _same_lines(folder, OUTCOMES, outcome_lines(folder, units))
     _same_lines(folder, TIMINGS, timing_lines(folder, units))
     _as_planned(run.manifest, run.rows)
@@ -104,6 +112,43 @@ def _all_stored(folder: Folder, manifest: Manifest, units: Iterable[Unit]) -> No
                 f"{unit.folder}: no ingest part says what became of the dialogue's turns; the command that began the "
                 "run stores it and asks its questions again"
             )
+
+
+def _no_strays(folder: Folder, units: Iterable[Unit]) -> None:
+    """Below the folder of parts there is nothing else than parts of the run's units."""
+    known: set[str] = set()
+    for unit in units:
+        known |= {f"{above.as_posix()}/" for above in (PurePosixPath(unit.folder), *PurePosixPath(unit.folder).parents)}
+        known |= {f"{unit.folder}/{name}" for name in folder.names(unit.folder) if _PART.fullmatch(name)}
+    for path in folder.below(PARTS):
+        if path not in known:
+            raise VerifyError(f"{path} is no part of this run: put it elsewhere")
+
+
+def _from_records(folder: Folder, manifest: Manifest, units: Iterable[Unit]) -> None:
+    """Each row says what the last records of its question say: a part that was taken away is told by its stage."""
+    bounds = {each.name for each in manifest.plan.systems if each.baseline}
+    for unit in sorted(units):
+        parts = Parts(folder, unit)
+        retrieved = {record.key: record for record in parts.read(RETRIEVE)}
+        answered = {record.key: record for record in parts.read(ANSWER)}
+        judged = {record.key: record for record in parts.read(JUDGE)}
+        for row in parts.newest(ROWS):
+            if row.outcome is not Outcome.ANSWERED:
+                continue
+            key = row.question_id, row.repeat
+            judging = row.question_id, row.repeat * manifest.plan.judge_repeats + row.judging
+            memories, answer, verdict = retrieved.get(key), answered.get(key), judged.get(judging)
+            told = {
+                RETRIEVE.name: unit.system in bounds or (memories is not None and memories.memories == row.memories),
+                ANSWER.name: answer is not None and answer.answer == row.answer,
+                JUDGE.name: verdict is not None and verdict.label == row.verdict,
+            }
+            if missing := next((stage for stage, same in told.items() if not same), ""):
+                raise VerifyError(
+                    f"{unit.folder}: the {missing} parts do not hold what the row of {_name(row)} was made of: one of "
+                    f"{missing}-*.jsonl is missing, or stands for another"
+                )
 
 
 def _as_planned(manifest: Manifest, rows: Iterable[Row]) -> None:

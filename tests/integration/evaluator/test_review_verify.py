@@ -96,6 +96,47 @@ def test_a_damaged_part_is_named(run: Path) -> None:
     assert "answer-001.jsonl is damaged" in said.output
 
 
+@pytest.mark.parametrize("stray", ["folder", "file", "link"])
+def test_what_is_no_part_is_named(run: Path, stray: str) -> None:
+    parts = next(run.glob("parts/**/answer-001.jsonl")).parent
+    if stray == "folder":
+        place = run / "parts" / "another"
+        place.mkdir()
+    elif stray == "file":
+        place = parts / "notes.txt"
+        place.write_text("mine")
+    else:
+        place = parts / "answer-002.jsonl"
+        place.symlink_to("nowhere")
+    said = invoke("verify", run)
+    assert said.exit_code == 1
+    end = "/" if stray == "folder" else ""
+    assert f"{place.relative_to(run)}{end} is no part of this run" in said.output
+
+
+@pytest.mark.parametrize("stage", ["answer", "judge", "retrieve"])
+async def test_a_part_that_was_taken_away_is_told_by_its_stage(tmp_path: Path, stage: str) -> None:
+    data, out = write_data(tmp_path / "d.jsonl", dialogues=("0",)), tmp_path / "run"
+    async with served_url(ToySystem(), tmp_path / "toy") as url:
+        await ran(settings(data, out, url=url, systems=("toy",), repeats=2))
+    assert invoke("report", out).exit_code == 0
+    assert invoke("verify", out).exit_code == 0
+    next(out.glob(f"parts/**/{stage}-001.jsonl")).unlink()
+    said = invoke("verify", out)
+    assert said.exit_code == 1
+    assert f"parts/toy/en/0: the {stage} parts do not hold what the row of toy, en, 0/q0, repeat 0" in said.output
+
+
+def test_parts_that_changed_places_are_named(run: Path) -> None:
+    one, other = sorted(run.glob("parts/**/answer-001.jsonl"))
+    content = one.read_bytes()
+    one.write_bytes(other.read_bytes())
+    other.write_bytes(content)
+    said = invoke("verify", run)
+    assert said.exit_code == 1
+    assert f"{one} was written as {other.relative_to(run)}: put it back" in said.output
+
+
 def test_a_folder_without_a_run_or_summary_is_told(run: Path, tmp_path: Path) -> None:
     assert "manifest.json is not there: finish the run first" in invoke("verify", tmp_path).output
     (run / "summary.json").unlink()

@@ -59,7 +59,7 @@ def test_attempts_are_counted_past_a_thousand_and_other_files_are_none(folder: F
     parts.write(ANSWER, [answered("q0", "first")])
     part = folder.read(f"{UNIT.folder}/answer-001.jsonl")
     assert part is not None
-    folder.write(f"{UNIT.folder}/answer-999.jsonl", part)
+    folder.write(f"{UNIT.folder}/answer-999.jsonl", part.replace(b"answer-001", b"answer-999"))
     folder.write(f"{UNIT.folder}/answer-copy.jsonl", b"notes of mine")
     for number in (1000, 1001):
         parts.write(ANSWER, [answered("q0", f"of attempt {number}")])
