@@ -136,8 +136,8 @@ def _from_records(folder: Folder, manifest: Manifest, units: Iterable[Unit]) -> 
         for row in parts.newest(ROWS):
             if row.outcome is not Outcome.ANSWERED:
                 continue
-            key = row.question_id, row.repeat
-            judging = row.question_id, row.repeat * manifest.plan.judge_repeats + row.judging
+            key = row.question_id, row.repeat // manifest.plan.judge_repeats
+            judging = row.question_id, row.repeat
             memories, answer, verdict = retrieved.get(key), answered.get(key), judged.get(judging)
             told = {
                 RETRIEVE.name: unit.system in bounds or (memories is not None and memories.memories == row.memories),

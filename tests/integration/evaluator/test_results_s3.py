@@ -125,7 +125,7 @@ async def test_a_unit_costs_an_upload_a_part_and_nothing_is_read_back(
             await ran(settings(data, out, url=url, systems=("toy",)))
             counts.append(Counter(s3.requests(before)))
     small, small_again, large, large_again = counts
-    units = 12 - 2
+    units = 12 - 2  # each: ingest, retrieve, answer, judge, rows, and close before and behind its Reset
     assert {method: large[method] - small[method] for method in large} == {"PUT": 7 * units} | {
         method: 0 for method in large if method != "PUT"
     }
