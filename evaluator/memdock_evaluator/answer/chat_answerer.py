@@ -38,6 +38,7 @@ class ChatAnswerer:
             kind="openai",
             model=self._endpoint.model,
             host=self._endpoint.host,
+            path=self._endpoint.path,
             temperature=self._endpoint.temperature,
             seed=self._seed,
             prompts=facts_of({language: prompt.file for language, prompt in self._prompts.items()}),

@@ -47,6 +47,7 @@ class ChatJudge:
             kind="openai",
             model=self._endpoint.model,
             host=self._endpoint.host,
+            path=self._endpoint.path,
             temperature=self._endpoint.temperature,
             seed=self._seed,
             form=self._form,

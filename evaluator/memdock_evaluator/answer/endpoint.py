@@ -26,6 +26,11 @@ class ModelEndpoint:
         return urlsplit(self.url).netloc
 
     @property
+    def path(self) -> str:
+        """What stands behind the host in the address, for the manifest."""
+        return urlsplit(self.url).path.rstrip("/")
+
+    @property
     def label(self) -> str:
         """How errors call it."""
         return f"the {self.purpose} model {self.model} at {self.host}"

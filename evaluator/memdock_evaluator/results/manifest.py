@@ -132,6 +132,8 @@ class ModelFacts:
     kind: str
     model: str = ""
     host: str = ""
+    path: str = ""
+    """Of its address, behind the host: one host may serve models of the same name."""
     temperature: float | None = None
     seed: int | None = None
     form: str = ""

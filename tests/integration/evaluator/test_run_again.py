@@ -127,6 +127,9 @@ async def test_only_what_has_no_verdict_is_judged_again(tmp_path: Path) -> None:
     assert end.manifest.plan.reused == Reused(run_id=read(first).run_id, through="answer", only_unscored=True)
     with pytest.raises(ManifestError, match="the judge must be the same"):
         await ran(replace(again_run, judge=ModelSettings(), out=str(tmp_path / "not")))
+    elsewhere = ModelSettings(endpoint=ModelEndpoint(purpose="judge", url=f"{server.url}/other", model="m", tries=1))
+    with pytest.raises(ManifestError, match=r"judge\.path: then"):
+        await ran(replace(again_run, judge=elsewhere, out=str(tmp_path / "elsewhere")))
 
 
 async def test_a_run_that_is_missing_unfinished_or_over_other_data_is_refused(tmp_path: Path) -> None:
