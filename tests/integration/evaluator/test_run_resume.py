@@ -174,19 +174,19 @@ async def test_a_run_that_is_told_to_end_keeps_what_it_has_and_says_so(tmp_path:
     data = write_data(tmp_path / "d.jsonl")
     toy = ToySystem()
     async with (
-        serve_models(ModelServer(chat=first_word, latency_s=0.2)) as server,
+        serve_models(ModelServer(chat=first_word, skip=2, faults=["hang"] * 20)) as server,
         served_url(toy, tmp_path / "toy") as url,
     ):
         words = _command(data, tmp_path / "run", url, server)
         process = await asyncio.create_subprocess_exec(*words, env=CLEAN, stderr=asyncio.subprocess.PIPE)
-        await until(lambda: len(server.requests) >= 3, within_s=30.0)
+        await until(lambda: len(server.requests) >= 4, within_s=30.0)  # two are answered, the others never
         process.send_signal(number)
         _, said = await process.communicate()
         assert process.returncode == 1
         assert said.decode().strip().splitlines()[-1] == "Error: interrupted; the same command goes on from here"
         assert b"Traceback" not in said
         asked = len(server.requests)
-        server.latency_s = 0.0
+        server.faults.clear()
         end, _ = await ran(settings(data, tmp_path / "run", url=url, systems=("toy",), answerer=answering(server)))
         assert end.complete
         assert len(server.requests) - asked < 8, "answers that had come are kept"

@@ -216,11 +216,14 @@ async def flushes_wait_aside(probe: Probe) -> None:
     await quiet.store(probe.turn("t1", word))
     await space.add(*(probe.turn(f"t{number}") for number in range(20)))
     flushes = [asyncio.create_task(probe.plain.flush_once(space.space_id, timeout_s=20)) for _ in range(64)]
-    started = time.monotonic()
-    await probe.plain.retrieve(quiet.space_id, question(word))
-    took_s = time.monotonic() - started
+    longest_s = 0.0
+    for _ in range(5):
+        await asyncio.sleep(0.1)  # nothing tells from outside when the Flushes have arrived
+        started = time.monotonic()
+        await probe.plain.retrieve(quiet.space_id, question(word))
+        longest_s = max(longest_s, time.monotonic() - started)
     await _gather(flushes)
-    expect(took_s < 2.0, f"a Retrieve took {took_s:.1f} s beside 64 Flushes")
+    expect(longest_s < 2.0, f"a Retrieve took {longest_s:.1f} s beside 64 Flushes")
 
 
 @case("T10.models", "waiting Flushes take no place", needs=(Need.MODELS,))
