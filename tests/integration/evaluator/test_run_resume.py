@@ -192,10 +192,15 @@ async def test_a_run_that_is_told_to_end_keeps_what_it_has_and_says_so(tmp_path:
         assert len(server.requests) - asked < 8, "answers that had come are kept"
 
 
+# A shell's background jobs, and all that they start, ignore SIGINT; this one shall not.
+_HEEDED = "import os, signal, sys; signal.signal(signal.SIGINT, signal.SIG_DFL); os.execv(sys.argv[1], sys.argv[1:])"
+
+
 def _command(data: Path, out: Path, url: str, server: ModelServer) -> list[str]:
     flags = ["--data", str(data), "--out", str(out), "--url", url, "--system", "toy", "--concurrency", "2"]
     models = ["--answer-url", server.url, "--answer-model", "m", "--no-trial"]
-    return [str(Path(sys.executable).with_name("memdock-eval")), "run", *flags, *models]
+    command = str(Path(sys.executable).with_name("memdock-eval"))
+    return [sys.executable, "-c", _HEEDED, command, "run", *flags, *models]
 
 
 async def test_a_folder_of_another_configuration_is_refused_with_the_fields_that_differ(tmp_path: Path) -> None:
