@@ -179,9 +179,15 @@ async def test_a_run_that_is_told_to_end_keeps_what_it_has_and_says_so(tmp_path:
     ):
         words = _command(data, tmp_path / "run", url, server)
         process = await asyncio.create_subprocess_exec(*words, env=CLEAN, stderr=asyncio.subprocess.PIPE)
-        await until(lambda: len(server.requests) >= 4, within_s=30.0)  # two are answered, the others never
-        process.send_signal(number)
-        _, said = await process.communicate()
+        try:
+            await until(lambda: len(server.requests) >= 4, within_s=30.0)  # two are answered, the others never
+            process.send_signal(number)
+            async with asyncio.timeout(60):
+                _, said = await process.communicate()
+        finally:
+            if process.returncode is None:
+                process.kill()
+                await process.communicate()
         assert process.returncode == 1
         assert said.decode().strip().splitlines()[-1] == "Error: interrupted; the same command goes on from here"
         assert b"Traceback" not in said
