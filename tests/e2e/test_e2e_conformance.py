@@ -13,7 +13,7 @@ from xml.etree import ElementTree
 import pytest
 
 from memdock.adapter.postgres import EmbeddedPostgres
-from support.processes import clean_environment, command_path
+from support.processes import clean_environment, command_path, run_command, wait_until
 from support.whole_stack import HYBRID, WholeStack
 
 ROOT = Path(__file__).parents[2]
@@ -100,6 +100,8 @@ def test_the_reference_memory_behind_the_gateway(folder: Path) -> None:
 
 def test_two_tenants_of_a_gateway_with_keys(stack: WholeStack, tmp_path: Path) -> None:
     other = stack.new_key(tenant="others")
+    words = ("memdock", "--url", stack.grpc_url, "--system", HYBRID, "--key", other, "describe")
+    wait_until(lambda: run_command(*words).code == 0, 20, "the gateway has read its new key")
     flags = ("--system", HYBRID, "--key", stack.key, "--other-key", other, "--only", "I5,S*,P1,P2,R*")
     document = conformance(tmp_path, stack.grpc_url, stack.http_url, *flags)
     verdicts = {one["id"]: one["verdict"] for one in document["results"]}
