@@ -7,6 +7,7 @@ found again however far it came.
 import logging
 import os
 import sqlite3
+import uuid
 from collections.abc import Sequence
 from contextvars import ContextVar
 from pathlib import Path
@@ -113,9 +114,10 @@ class Mem0:
     def memory(self, space: str, memory_id: str) -> Record | None:
         """One memory of a space; `None` where there is none, or it is another space's."""
         try:
-            row = self._memory.vector_store.get(vector_id=memory_id)
-        except Exception:  # noqa: BLE001 - psycopg's, for an id that is none of the store's
+            uuid.UUID(memory_id)
+        except ValueError:  # none of mem0's ids: its store would refuse it as an error
             return None
+        row = self._memory.vector_store.get(vector_id=memory_id)
         return {"id": row.id, **row.payload} if row is not None and row.payload.get("user_id") == space else None
 
     def erase(self, space: str, memory_ids: Sequence[str]) -> None:
