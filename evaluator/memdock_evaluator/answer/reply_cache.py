@@ -6,6 +6,7 @@ memories stood in its prompt; `purge` takes away all that was derived from a spa
 
 import os
 import sqlite3
+import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -16,25 +17,22 @@ from memdock_evaluator.answer.completion import Completion
 _APPLICATION = 0x4D64_4B52
 """Written into the file's head, so that no other database is taken for a cache."""
 
+_BUSY_TIMEOUT_S = 10.0
 _PRAGMAS = (
-    "PRAGMA busy_timeout = 10000",
-    "PRAGMA journal_mode = WAL",  # a killed process leaves the file whole, and readers do not wait for a writer
     "PRAGMA synchronous = NORMAL",
     "PRAGMA secure_delete = ON",  # what is purged is overwritten
 )
-_TABLES = f"""
-BEGIN IMMEDIATE;
-CREATE TABLE IF NOT EXISTS replies (
-  key BLOB PRIMARY KEY, text TEXT NOT NULL, input_tokens INTEGER NOT NULL, output_tokens INTEGER NOT NULL,
-  estimated INTEGER NOT NULL
-) WITHOUT ROWID;
-CREATE TABLE IF NOT EXISTS spaces (space TEXT, key BLOB, PRIMARY KEY (space, key)) WITHOUT ROWID;
-CREATE INDEX IF NOT EXISTS spaces_by_key ON spaces (key);
-CREATE TABLE IF NOT EXISTS purged (space TEXT PRIMARY KEY) WITHOUT ROWID;
-CREATE TABLE IF NOT EXISTS payers (key BLOB, run TEXT, PRIMARY KEY (key, run)) WITHOUT ROWID;
-PRAGMA application_id = {_APPLICATION};
-COMMIT;
-"""
+_TABLES = (
+    """CREATE TABLE IF NOT EXISTS replies (
+      key BLOB PRIMARY KEY, text TEXT NOT NULL, input_tokens INTEGER NOT NULL, output_tokens INTEGER NOT NULL,
+      estimated INTEGER NOT NULL
+    ) WITHOUT ROWID""",
+    "CREATE TABLE IF NOT EXISTS spaces (space TEXT, key BLOB, PRIMARY KEY (space, key)) WITHOUT ROWID",
+    "CREATE INDEX IF NOT EXISTS spaces_by_key ON spaces (key)",
+    "CREATE TABLE IF NOT EXISTS purged (space TEXT PRIMARY KEY) WITHOUT ROWID",
+    "CREATE TABLE IF NOT EXISTS payers (key BLOB, run TEXT, PRIMARY KEY (key, run)) WITHOUT ROWID",
+    f"PRAGMA application_id = {_APPLICATION}",
+)
 
 ResultT = TypeVar("ResultT")
 
@@ -67,7 +65,7 @@ class ReplyCache:
             os.close(os.open(self.path, os.O_RDWR | os.O_CREAT, 0o600))  # replies are as private as what they tell
         except OSError as error:
             raise CacheError(f"the cache {self.path} cannot be opened ({error.strerror})") from error
-        self._database = self._tried(lambda: sqlite3.connect(self.path, isolation_level=None))
+        self._database = self._tried(lambda: sqlite3.connect(self.path, timeout=_BUSY_TIMEOUT_S, isolation_level=None))
         try:
             self._tried(self._begin)
         except CacheError:
@@ -75,12 +73,28 @@ class ReplyCache:
             raise
 
     def _begin(self) -> None:
-        of_ours = self._database.execute("PRAGMA application_id").fetchone()[0] == _APPLICATION
-        if not of_ours and self._database.execute("SELECT count(*) FROM sqlite_master").fetchone()[0]:
-            raise CacheError(f"{self.path} is another database, no cache of replies: give another file")
         for pragma in _PRAGMAS:
             self._database.execute(pragma)
-        self._database.executescript(_TABLES)  # also what a cache of an earlier version lacks
+        with self._transaction():  # with the lock, so that what another process just makes is seen whole
+            of_ours = self._database.execute("PRAGMA application_id").fetchone()[0] == _APPLICATION
+            if not of_ours and self._database.execute("SELECT count(*) FROM sqlite_master").fetchone()[0]:
+                raise CacheError(f"{self.path} is another database, no cache of replies: give another file")
+            for statement in _TABLES:  # also what a cache of an earlier version lacks
+                self._database.execute(statement)
+        self._write_ahead()
+
+    def _write_ahead(self) -> None:
+        """A killed process leaves the file whole, and readers do not wait for a writer. SQLite itself waits for
+        nobody in this one change, and fails where another process has just begun with the file."""
+        end = time.monotonic() + _BUSY_TIMEOUT_S
+        while True:
+            try:
+                self._database.execute("PRAGMA journal_mode = WAL")
+                return
+            except sqlite3.OperationalError as error:
+                if error.sqlite_errorcode != sqlite3.SQLITE_BUSY or time.monotonic() > end:
+                    raise
+                time.sleep(0.01)
 
     def get(self, key: bytes, spaces: Sequence[str]) -> Completion | None:
         """The reply to a request, which from now on is also known to derive from `spaces`."""

@@ -7,6 +7,7 @@ cache too.
 import asyncio
 import hashlib
 import sqlite3
+import time
 from collections.abc import Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
@@ -18,6 +19,7 @@ from memdock_embedder.backends import Embedded, Embedder, EmbedderError, InputTy
 
 _SCHEMA = "CREATE TABLE IF NOT EXISTS embedding (key BLOB PRIMARY KEY, vector BLOB NOT NULL) WITHOUT ROWID"
 _LOOKUP_KEYS = 500
+_BUSY_TIMEOUT_S = 30.0
 
 
 class CachedEmbedder:
@@ -30,8 +32,8 @@ class CachedEmbedder:
         self.dimension = embedder.dimension
         try:
             path.parent.mkdir(parents=True, exist_ok=True)
-            self._db = sqlite3.connect(path, check_same_thread=False, timeout=30, isolation_level=None)
-            self._db.execute("PRAGMA journal_mode=WAL")
+            self._db = sqlite3.connect(path, check_same_thread=False, timeout=_BUSY_TIMEOUT_S, isolation_level=None)
+            _write_ahead(self._db)
             self._db.execute("PRAGMA synchronous=NORMAL")
             self._db.execute(_SCHEMA)
         except (OSError, sqlite3.Error) as cause:
@@ -86,3 +88,16 @@ def _file_errors() -> Iterator[None]:
         yield
     except sqlite3.Error as cause:
         raise EmbedderError("PROVIDER_UNREACHABLE", f"the embedding cache cannot be used now: {cause}") from cause
+
+
+def _write_ahead(database: sqlite3.Connection) -> None:
+    """SQLite waits for nobody in this one change, and fails where another process has just begun with the file."""
+    end = time.monotonic() + _BUSY_TIMEOUT_S
+    while True:
+        try:
+            database.execute("PRAGMA journal_mode=WAL")
+            return
+        except sqlite3.OperationalError as error:
+            if error.sqlite_errorcode != sqlite3.SQLITE_BUSY or time.monotonic() > end:
+                raise
+            time.sleep(0.01)

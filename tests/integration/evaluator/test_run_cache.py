@@ -4,8 +4,10 @@ import asyncio
 import sqlite3
 import subprocess
 import sys
+import threading
 from asyncio import to_thread
 from collections.abc import AsyncIterator
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -165,9 +167,20 @@ async def test_what_a_suite_forgets_is_purged(tmp_path: Path, server: ModelServe
     assert left.replies <= held.replies
 
 
+def test_many_may_begin_at_once_with_one_that_is_not_there_yet(tmp_path: Path) -> None:
+    together = threading.Barrier(6)
+
+    def begin(path: Path) -> None:
+        together.wait()
+        ReplyCache(str(path)).close()
+
+    with ThreadPoolExecutor(6) as threads:
+        for number in range(30):
+            list(threads.map(begin, [tmp_path / str(number)] * 6))
+
+
 WRITER = """
 import sys
-from memdock_evaluator.answer.completion import Completion
 from memdock_evaluator.answer.completion import Completion
 from memdock_evaluator.answer.reply_cache import ReplyCache
 

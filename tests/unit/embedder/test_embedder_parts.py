@@ -82,6 +82,17 @@ async def test_cache_file_holds_no_text(tmp_path: Path) -> None:
     assert all(b"kumquat" not in path.read_bytes() for path in tmp_path.iterdir())
 
 
+async def test_a_cache_that_another_process_just_begins_is_waited_for(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    other = sqlite3.connect(tmp_path / "cache.sqlite", isolation_level=None)
+    other.execute("BEGIN IMMEDIATE")
+    monkeypatch.setattr("memdock_embedder.cache.time.sleep", lambda _: other.execute("COMMIT"))
+    await CachedEmbedder(Lengths(), tmp_path / "cache.sqlite").close()
+    assert not other.in_transaction, "the first attempt met the lock"
+    other.close()
+
+
 async def test_callers_that_arrive_while_the_model_works_share_one_batch() -> None:
     source = Lengths()
     batching = BatchingEmbedder(source, max_texts=8)
