@@ -25,6 +25,7 @@ COMMANDS: Mapping[str, tuple[str, str]] = MappingProxyType(
         "merge": ("memdock_evaluator.run.merge_command:merge", "Make one run of its shards."),
         "show": ("memdock_evaluator.review.command:show", "Show one question of a run with everything."),
         "compare": ("memdock_evaluator.review.command:compare", "Compare two runs over the same data."),
+        "gate": ("memdock_evaluator.gate.command:gate", "Hold a run against a stored one, for a build server."),
         "verify": ("memdock_evaluator.review.command:verify", "Check the files of a run against each other."),
         "judge": ("memdock_evaluator.judging.command:judge", "Compare judges with known verdicts and with each other."),
         "label": ("memdock_evaluator.judging.label_command:label", "Let people judge a sample of a run."),

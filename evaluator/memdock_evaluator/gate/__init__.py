@@ -1,0 +1,1 @@
+"""A run held against stored baselines: whether it is no worse, by a margin, in all that counts."""
