@@ -101,7 +101,9 @@ def test_what_may_be_beyond_the_margin_is_inconclusive(run: Run, base: Path, tmp
     """Few questions of some dialogues are worse, so that the point lies within the margin and its bound does not."""
     some = changed(
         run,
-        lambda row: wrong_if(row, so=row.system == "rag-dense" and row.dialogue_id in "12" and row.question_id < "q06"),
+        lambda row: wrong_if(
+            row, so=row.system == "rag-dense" and row.dialogue_id in ("1", "2") and row.question_id < "q06"
+        ),
     )
     unsure = gate(some.write(tmp_path / "some"), "--baseline", base, "--system", "rag-dense", "--json")
     assert unsure.exit_code == 3, unsure.output
