@@ -32,13 +32,14 @@ class Adapter:
     `chat` maps a request's body to the reply: every line that was said becomes a memory, those with the words
     "small talk" none. `flags` come on top of those that all adapters share. `chat_calls`: how many chat requests a
     turn of a user's costs, as the mean of a first and a second one. `tells_time`: whether prompts hold the time of a
-    turn.
+    turn. `pairs`: whether a turn and its reply are one add.
     """
 
     name: str
     chat: Callable[[dict[str, Any]], str | ToolCall]
     chat_calls: float
     tells_time: bool = True
+    pairs: bool = False
     flags: Sequence[str] = ()
 
     def __str__(self) -> str:
@@ -106,8 +107,8 @@ def mem0g_chat(body: dict[str, Any]) -> str | ToolCall:
     return "Nothing of this is outdated."
 
 
-MEM0 = Adapter(name="mem0", chat=mem0_chat, chat_calls=1)
-MEM0G = Adapter(name="mem0g", chat=mem0g_chat, chat_calls=3, tells_time=False)
+MEM0 = Adapter(name="mem0", chat=mem0_chat, chat_calls=1, pairs=True)
+MEM0G = Adapter(name="mem0g", chat=mem0g_chat, chat_calls=3, tells_time=False, pairs=True)
 GRAPHITI = Adapter(name="graphiti", chat=graphiti_chat, chat_calls=2.5)
 ADAPTERS = (MEM0, MEM0G, GRAPHITI)
 

@@ -2,7 +2,7 @@
 
 import asyncio
 import uuid
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Collection, Sequence
 from datetime import datetime
 from functools import partial
 from importlib.metadata import version
@@ -73,17 +73,9 @@ class Mem0System:
         return Batch(outcomes=[outcomes[place] for place in sorted(outcomes)])
 
     async def _add(self, space: str, turns: Sequence[Turn]) -> Outcome:
-        group = uuid.uuid4().hex
-        # Noted before, so that what a kill leaves behind is found when the turns come again.
-        await asyncio.to_thread(self._ids.add, space, [group], [_source(turn) for turn in turns])
         try:
-            memory_ids = await self._ask(
-                space,
-                "extraction",
-                lambda: self._mem0.add(space, _messages(turns), _metadata(turns, group), prompt=_prompt(turns)),
-            )
+            memory_ids = await self._remember(space, turns, "extraction")
         except MemdockError as fault:
-            await self._erase(space, [group])
             retryable = fault.reason in RETRYABLE
             return Outcome(
                 state=TurnState.FAILED, error=TurnError(reason=fault.reason, message=fault.message, retryable=retryable)
@@ -91,6 +83,27 @@ class Mem0System:
         if not memory_ids:
             return Outcome(state=TurnState.NO_MEMORY)
         return Outcome(state=TurnState.SEARCHABLE, memory_ids=tuple(memory_ids))
+
+    async def _remember(self, space: str, turns: Sequence[Turn], purpose: str) -> list[str]:
+        """One add of mem0's; nothing is left of one that fails."""
+        group = uuid.uuid4().hex
+        # Noted before, so that what a kill leaves behind is found when the turns come again.
+        await asyncio.to_thread(self._ids.add, space, [group], [_source(turn) for turn in turns])
+        try:
+            memory_ids = await self._ask(
+                space,
+                purpose,
+                lambda: self._mem0.add(space, _messages(turns), _metadata(turns, group), prompt=_prompt(turns)),
+            )
+        except MemdockError:
+            await self._erase(space, [group])
+            await asyncio.to_thread(self._ids.remove, space, [group])
+            raise
+        if not memory_ids:
+            await asyncio.to_thread(self._ids.remove, space, [group])
+        elif len(turns) > 1:
+            await asyncio.to_thread(self._ids.keep, space, group, turns)
+        return memory_ids
 
     async def retrieve(self, space: str, query: Query) -> Sequence[Memory]:
         """mem0's own search, without its threshold."""
@@ -110,26 +123,47 @@ class Mem0System:
         return await self._memories(space, page)
 
     async def forget(self, space: str, selection: Selection, *, dry_run: bool) -> Erasure:
-        """Erases all memories of the adds in which the selected turns, or those of selected memories, had a part."""
+        """Erases all memories of the adds in which the selected turns, or those of selected memories, had a part; the
+        other half of a pair, where a turn was selected, is then added again alone.
+
+        A failure, or a kill, leaves the pair noted until its half is added: the same Forget ends what it began.
+        """
         not_found: list[str] = []
         if selection.memory_ids:
             held = {each: await self._store(partial(self._mem0.memory, space, each)) for each in selection.memory_ids}
             not_found = [each for each, record in held.items() if record is None]
             groups = list(dict.fromkeys(str(record["group"]) for record in held.values() if record is not None))
+            halves: dict[str, list[Turn]] = {}
         else:
             groups = await asyncio.to_thread(self._ids.memories_of, space, selection.turn_ids)
+            halves = {group: await self._halves(space, group, set(selection.turn_ids)) for group in groups}
+        left = {turn.turn_id for turns in halves.values() for turn in turns}
+        begun = await asyncio.to_thread(self._ids.memories_of, space, left)  # what a kill has left of adding them again
+        groups = list(dict.fromkeys([*groups, *begun]))
         memory_ids = [str(each["id"]) for each in await self._of(space, groups)]
         sources = await asyncio.to_thread(self._ids.sources_of, space, groups)
-        turn_ids = tuple(dict.fromkeys(source.turn_id for found in sources.values() for source in found))
-        if dry_run:
-            return Erasure(erased_memory_ids=tuple(memory_ids), erased_turn_ids=turn_ids, not_found=tuple(not_found))
-        residual = await self._erase(space, groups)
+        turn_ids = dict.fromkeys(source.turn_id for found in sources.values() for source in found)
+        gone = tuple(turn_id for turn_id in turn_ids if turn_id not in left)
+        residual: tuple[Residue, ...] = ()
+        if not dry_run:
+            await asyncio.to_thread(self._ids.drop, space, gone)
+            residual = await self._erase(space, groups)
+            for group, turns in halves.items():
+                if turns:
+                    await self._remember(space, turns, "forgetting")
+                    await asyncio.to_thread(self._ids.remove, space, [group])
+            await asyncio.to_thread(self._ids.remove, space, groups)
         return Erasure(
             erased_memory_ids=tuple(memory_ids),
-            erased_turn_ids=turn_ids,
+            erased_turn_ids=gone,
             not_found=tuple(not_found),
             residual=residual,
         )
+
+    async def _halves(self, space: str, group: str, forgotten: Collection[str]) -> list[Turn]:
+        """What is left of the turns of an add without the forgotten ones."""
+        kept = await asyncio.to_thread(self._ids.kept, space, group)
+        return [turn for turn in kept if turn.turn_id not in forgotten]
 
     async def reset(self, space: str) -> Sequence[Residue]:
         """Erases all memories, names, history and messages of the space."""
@@ -151,7 +185,6 @@ class Mem0System:
         memory_ids = [str(each["id"]) for each in await self._of(space, groups)]
         # Names that other memories share are embedded anew.
         await self._ask(space, "forgetting", lambda: self._mem0.erase(space, memory_ids), check=False)
-        await asyncio.to_thread(self._ids.remove, space, groups)
         return await self._residue(space, memory_ids)
 
     async def _residue(self, space: str, memory_ids: Sequence[str]) -> tuple[Residue, ...]:

@@ -102,18 +102,18 @@ class GraphMemory:
             Model(purpose="embedding", name=embedder.model, dimension=embedder.dimension),
         )
 
-    def add(self, space: str, text: str, note: Callable[[Change], None]) -> Change:
+    def add(self, space: str, text: str, note: Callable[[Change], None], *, again: bool = False) -> Change:
         """mem0's own steps of an add; all models are asked before anything is written, in one transaction.
 
-        `note` is called inside it: what it raises undoes the add.
+        `note` is called inside it: what it raises undoes the add. `again`: the text is an old one, which makes nothing
+        outdated any more.
         """
         graph, whose = self._graph, {"user_id": space}
         token = _vectors.set({})
         try:
             kinds = graph._retrieve_nodes_from_data(text, whose)  # noqa: SLF001 - mem0's add, taken apart
             said = graph._establish_nodes_relations_from_data(text, whose, kinds)  # noqa: SLF001
-            near = graph._search_graph_db(node_list=list(kinds), filters=whose)  # noqa: SLF001
-            outdated = graph._get_delete_entities_from_search_output(near, text, whose)  # noqa: SLF001
+            outdated = [] if again else self._outdated(text, whose, list(kinds))
             names = tuple(dict.fromkeys(each[end] for each in said for end in ("source", "destination")))
             for name in names:
                 graph.embedding_model.embed(name)
@@ -127,6 +127,10 @@ class GraphMemory:
             return change
         finally:
             _vectors.reset(token)
+
+    def _outdated(self, text: str, whose: dict[str, str], names: list[str]) -> Any:
+        near = self._graph._search_graph_db(node_list=names, filters=whose)  # noqa: SLF001
+        return self._graph._get_delete_entities_from_search_output(near, text, whose)  # noqa: SLF001
 
     def search(self, space: str, query: str) -> list[Relation]:
         """All relations at nodes that are near to what the query names, in mem0's order; each once."""

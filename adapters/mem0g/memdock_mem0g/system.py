@@ -1,14 +1,15 @@
 """`Mem0gSystem`: a pair of turns is one add, and each relation that mem0 draws from it knows its turns.
 
 Relations have no ids of their own: theirs here is a digest of the space and the relation. Beside them the file of
-native ids holds, with a prefix each, the adds (whose turns belong together) and digests of the names that were said.
+native ids holds, with a prefix each, the adds (whose turns belong together, and are kept while they are two) and
+digests of the names that were said.
 """
 
 import asyncio
 import hashlib
 import json
 import uuid
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from functools import partial
 from importlib.metadata import version
 from typing import TypeVar
@@ -94,32 +95,42 @@ class Mem0gSystem:
         return Batch(outcomes=[outcomes[place] for place in sorted(outcomes)])
 
     async def _add(self, space: str, turns: Sequence[Turn]) -> Outcome:
-        sources = [Source(session_id=turn.session_id, turn_id=turn.turn_id) for turn in turns]
-        add = f"{_ADD}{uuid.uuid4().hex}"
-        text = "\n".join(turn.text for turn in turns if turn.role != "system")  # as in mem0's own add
-        if not text:
-            await self._run(lambda: self._ids.add(space, [add], sources))
-            return Outcome(state=TurnState.NO_MEMORY)
-
-        def note(calls: ModelCalls, change: Change) -> None:
-            """Before the graph is committed: a relation is never there without its turns."""
-            calls.check()
-            made = [_id(space, each) for each in change.added] + [_name_id(each) for each in change.names]
-            self._ids.add(space, [add, *made], sources)
-
         try:
-            change = await self._ask(
-                space, "extraction", lambda calls: self._mem0g.add(space, text, partial(note, calls))
-            )
+            added = await self._remember(space, turns, "extraction")
         except MemdockError as fault:
             retryable = fault.reason in RETRYABLE
             return Outcome(
                 state=TurnState.FAILED, error=TurnError(reason=fault.reason, message=fault.message, retryable=retryable)
             )
-        await self._run(lambda: self._ids.remove(space, [_id(space, each) for each in change.removed]))
-        if not change.added:
+        if not added:
             return Outcome(state=TurnState.NO_MEMORY)
-        return Outcome(state=TurnState.SEARCHABLE, memory_ids=tuple(_id(space, each) for each in change.added))
+        return Outcome(state=TurnState.SEARCHABLE, memory_ids=tuple(_id(space, each) for each in added))
+
+    async def _remember(
+        self, space: str, turns: Sequence[Turn], purpose: str, *, again: bool = False
+    ) -> Sequence[Relation]:
+        """One add of mem0's: the relations that it drew."""
+        sources = [Source(session_id=turn.session_id, turn_id=turn.turn_id) for turn in turns]
+        add = f"{_ADD}{uuid.uuid4().hex}"
+        text = "\n".join(turn.text for turn in turns if turn.role != "system")  # as in mem0's own add
+        if not text:
+            return ()
+
+        def note(calls: ModelCalls, change: Change) -> None:
+            """Before the graph is committed: a relation is never there without its turns."""
+            calls.check()
+            if not change.added:
+                return
+            made = [_id(space, each) for each in change.added] + [_name_id(each) for each in change.names]
+            self._ids.add(space, [add, *made], sources)
+            if len(turns) > 1:
+                self._ids.keep(space, add, turns)
+
+        adding = partial(self._mem0g.add, space, text, again=again)
+        change = await self._ask(space, purpose, lambda calls: adding(partial(note, calls)))
+        if change.removed:
+            await self._run(lambda: self._ids.remove(space, [_id(space, each) for each in change.removed]))
+        return change.added
 
     async def retrieve(self, space: str, query: Query) -> Sequence[Memory]:
         """mem0's own search of the graph."""
@@ -139,19 +150,39 @@ class Mem0gSystem:
         return await self._memories(space, {memory_id: held[memory_id] for memory_id in page})
 
     async def forget(self, space: str, selection: Selection, *, dry_run: bool) -> Erasure:
-        """Erases the relations that came from the adds of the selected turns, or memories, and from no other."""
+        """Erases the relations that came from the adds of the selected turns, or memories, and from no other; the other
+        half of a pair, where a turn was selected, is then added again alone.
+
+        A failure, or a kill, leaves the pair noted until its half is added: the same Forget ends what it began.
+        """
         held = await self._relations(space)
         not_found = tuple(each for each in selection.memory_ids if each not in held)
-        turns = await self._run(lambda: self._turns(space, selection, held))
+        adds = await self._run(lambda: self._adds(space, selection, held))
+        halves = await self._run(lambda: {add: self._halves(space, add, set(selection.turn_ids)) for add in adds})
+        if selection.memory_ids:
+            halves = {}
+        left = {turn.turn_id for turns in halves.values() for turn in turns}
+        turns = await self._run(lambda: self._turns_of(space, adds))
         gone = await self._run(lambda: self._only_of(space, turns, held))
+        erased_turns = tuple(each for each in turns if each not in left)
         residual: tuple[Residue, ...] = ()
         if not dry_run:
             names = await self._run(lambda: self._names_only_of(space, turns))
+            await self._run(lambda: self._ids.drop(space, erased_turns))
             await self._run(lambda: self._erase(space, [held[each] for each in gone]))
-            await self._run(lambda: self._ids.remove_turns(space, turns))
+            await self._run(lambda: self._ids.remove_turns(space, turns, but=adds))
+            for add, half in halves.items():
+                if half:
+                    await self._remember(space, half, "forgetting", again=True)
+                    await self._run(partial(self._ids.remove, space, [add]))
+            await self._run(lambda: self._ids.remove(space, adds))
+            names -= (await self._run(lambda: self._ids.sources_of(space, names))).keys()
             residual = await self._residue(space, names)
+            if left:
+                told_again = await self._relations(space)
+                gone = [each for each in gone if each not in told_again]
         return Erasure(
-            erased_memory_ids=tuple(gone), erased_turn_ids=tuple(turns), not_found=not_found, residual=residual
+            erased_memory_ids=tuple(gone), erased_turn_ids=erased_turns, not_found=not_found, residual=residual
         )
 
     async def reset(self, space: str) -> Sequence[Residue]:
@@ -165,14 +196,20 @@ class Mem0gSystem:
         """Raises STORE_UNREACHABLE while the graph is away."""
         await self._run(lambda: self._store.names(""))
 
-    def _turns(self, space: str, selection: Selection, held: Mapping[str, Relation]) -> list[str]:
-        """The selected turns that were added, or those of selected memories, with all turns of their adds."""
+    def _adds(self, space: str, selection: Selection, held: Mapping[str, Relation]) -> list[str]:
+        """The adds of the selected turns, or of those of selected memories."""
         memory_ids = [each for each in selection.memory_ids if each in held]
         sources = self._ids.sources_of(space, memory_ids).values()
         turn_ids = [*selection.turn_ids, *(source.turn_id for found in sources for source in found)]
-        adds = [each for each in self._ids.memories_of(space, turn_ids) if each.startswith(_ADD)]
+        return [each for each in self._ids.memories_of(space, turn_ids) if each.startswith(_ADD)]
+
+    def _turns_of(self, space: str, adds: Sequence[str]) -> list[str]:
         together = self._ids.sources_of(space, adds).values()
         return list(dict.fromkeys(source.turn_id for found in together for source in found))
+
+    def _halves(self, space: str, add: str, forgotten: Collection[str]) -> list[Turn]:
+        """What is left of the turns of an add without the forgotten ones."""
+        return [turn for turn in self._ids.kept(space, add) if turn.turn_id not in forgotten]
 
     def _only_of(self, space: str, turns: Sequence[str], held: Mapping[str, Relation]) -> list[str]:
         return [each for each in self._made_only_by(space, turns) if each in held]

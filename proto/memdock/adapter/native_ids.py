@@ -1,17 +1,22 @@
-"""Which memories of a framework came from which turns: a SQLite file beside the ledger, without any text.
+"""Which memories of a framework came from which turns: a SQLite file beside the ledger.
 
 Frameworks give their memories ids of their own and seldom tell what a memory came from; an adapter knows, since it
-gave the turns in. What is erased is gone from the file (`secure_delete`, a truncated log).
+gave the turns in. The file holds a text only of turns that were added together, where an adapter keeps them (`keep`):
+once one of them is forgotten, the others are added again without it. What is erased is gone from the file
+(`secure_delete`, a truncated log).
 """
 
+import json
 import sqlite3
 import threading
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
+from typing import Any
 
 from memdock.errors import error
-from memdock.types import Source
+from memdock.ledger import pack_content, unpack_content
+from memdock.types import Source, Turn
 
 _SCHEMA = """
 CREATE TABLE IF NOT EXISTS made (
@@ -20,11 +25,18 @@ CREATE TABLE IF NOT EXISTS made (
     PRIMARY KEY (space, memory_id, turn_id)
 ) WITHOUT ROWID;
 CREATE INDEX IF NOT EXISTS made_from ON made (space, turn_id);
+CREATE TABLE IF NOT EXISTS kept (
+    space TEXT NOT NULL, memory_id TEXT NOT NULL, place INTEGER NOT NULL, turn_id TEXT NOT NULL, content BLOB NOT NULL,
+    PRIMARY KEY (space, memory_id, place)
+) WITHOUT ROWID;
+CREATE INDEX IF NOT EXISTS kept_turns ON kept (space, turn_id);
 """
 
 
 class NativeIds:
-    """Methods take one lock and a few microseconds; those that write also the disk's time."""
+    """Methods take one lock and a few microseconds; those that write also the disk's time, those that erase several
+    times that.
+    """
 
     def __init__(self, path: Path) -> None:
         self._lock = threading.Lock()
@@ -65,27 +77,50 @@ class NativeIds:
         query = "SELECT memory_id FROM made WHERE space = ? GROUP BY memory_id ORDER BY min(place)"
         return [row[0] for row in self._rows(query, (space,))]
 
-    def remove(self, space: str, memory_ids: Collection[str]) -> None:
-        """Forgets memories that are erased."""
+    def keep(self, space: str, memory_id: str, turns: Sequence[Turn]) -> None:
+        """Keeps turns whole that were added together, until this memory is removed, or they are."""
+        rows = [(space, memory_id, n, turn.turn_id, pack_content(turn)) for n, turn in enumerate(turns)]
         with self._writing() as db:
-            db.executemany("DELETE FROM made WHERE space = ? AND memory_id = ?", [(space, each) for each in memory_ids])
+            db.executemany("INSERT OR REPLACE INTO kept VALUES (?, ?, ?, ?, ?)", rows)
 
-    def remove_turns(self, space: str, turn_ids: Collection[str]) -> None:
-        """Takes these turns out of the sources of all memories; a memory without another source is not known then."""
-        with self._writing() as db:
-            db.executemany("DELETE FROM made WHERE space = ? AND turn_id = ?", [(space, each) for each in turn_ids])
+    def kept(self, space: str, memory_id: str) -> list[Turn]:
+        """The turns that are kept of a memory, in their order; their times are in UTC."""
+        query = "SELECT turn_id, content FROM kept WHERE space = ? AND memory_id = ? ORDER BY place"
+        return [unpack_content(turn_id, content) for turn_id, content in self._rows(query, (space, memory_id))]
+
+    def drop(self, space: str, turn_ids: Collection[str]) -> None:
+        """Keeps these turns no longer; whose sources they are stays."""
+        with self._erasing() as db:
+            db.executemany("DELETE FROM kept WHERE space = ? AND turn_id = ?", [(space, each) for each in turn_ids])
+
+    def remove(self, space: str, memory_ids: Collection[str]) -> None:
+        """Forgets memories that are erased, and what is kept of them."""
+        with self._erasing() as db:
+            for table in ("made", "kept"):
+                gone = [(space, each) for each in memory_ids]
+                db.executemany(f"DELETE FROM {table} WHERE space = ? AND memory_id = ?", gone)  # noqa: S608 - ours
+
+    def remove_turns(self, space: str, turn_ids: Collection[str], *, but: Collection[str] = ()) -> None:
+        """Takes these turns out of the sources of all memories, `but` of these; a memory without another source is not
+        known then. What is kept of a turn stays until its memory is removed.
+        """
+        query = "DELETE FROM made WHERE space = ? AND turn_id = ? AND memory_id NOT IN (SELECT value FROM json_each(?))"
+        spared = json.dumps(list(but))
+        with self._erasing() as db:
+            db.executemany(query, [(space, each, spared) for each in turn_ids])
 
     def remove_space(self, space: str) -> None:
         """Forgets a space."""
-        with self._writing() as db:
-            db.execute("DELETE FROM made WHERE space = ?", (space,))
+        with self._erasing() as db:
+            for table in ("made", "kept"):
+                db.execute(f"DELETE FROM {table} WHERE space = ?", (space,))  # noqa: S608 - ours
 
     def close(self) -> None:
         """Closes the file."""
         with self._lock:
             self._db.close()
 
-    def _rows(self, query: str, values: tuple[str, ...]) -> list[tuple[str, ...]]:
+    def _rows(self, query: str, values: tuple[str, ...]) -> list[tuple[Any, ...]]:
         with self._lock, _told():
             return self._db.execute(query, values).fetchall()
 
@@ -94,6 +129,11 @@ class NativeIds:
         with self._lock, _told(), self._db:
             self._db.execute("BEGIN IMMEDIATE")
             yield self._db
+
+    @contextmanager
+    def _erasing(self) -> Iterator[sqlite3.Connection]:
+        with self._writing() as db:
+            yield db
         with self._lock, _told():
             self._db.execute("PRAGMA wal_checkpoint(TRUNCATE)")
 

@@ -1,12 +1,16 @@
 """The map from a framework's memories to the turns that they came from."""
 
+from dataclasses import replace
+from datetime import UTC, datetime
 from pathlib import Path
 
 import pytest
 
 from memdock.adapter.native_ids import NativeIds
 from memdock.errors import MemdockError
-from memdock.types import Source
+from memdock.types import Source, Turn
+
+MOMENT = datetime(2019, 5, 4, 10, 30, tzinfo=UTC)
 
 
 def source(turn: str, session: str = "s1") -> Source:
@@ -61,3 +65,50 @@ def test_a_file_that_cannot_be_used_is_told_as_the_store(ids: NativeIds) -> None
     with pytest.raises(MemdockError) as refused:
         ids.all_of("a")
     assert refused.value.reason == "STORE_UNREACHABLE"
+
+
+def said(number: int, word: str) -> Turn:
+    return Turn(turn_id=f"t{number}", session_id="s1", role="user", text=f"{word} {'and so on ' * number}", time=MOMENT)
+
+
+def test_turns_that_are_kept_come_back_whole_and_in_order(ids: NativeIds) -> None:
+    turns = [said(2, "persimmon"), replace(said(1, "quince"), role="assistant", name="Anna", metadata={"a": "b"})]
+    ids.keep("a", "m1", turns)
+    ids.keep("a", "m1", turns)
+    assert ids.kept("a", "m1") == turns
+    assert (ids.kept("b", "m1"), ids.kept("a", "m2")) == ([], [])
+    ids.drop("a", ["t2", "t9"])
+    assert ids.kept("a", "m1") == turns[1:]
+    assert ids.sources_of("a", ["m1"]) == {"m1": (source("t1"), source("t2"))}
+
+
+def test_what_is_kept_goes_with_its_memory_and_with_its_space(ids: NativeIds) -> None:
+    for memory_id in ("m1", "m2", "m3"):
+        ids.keep("a", memory_id, [said(1, "persimmon")])
+    ids.keep("b", "m1", [said(1, "persimmon")])
+    ids.remove("a", ["m1"])
+    assert [bool(ids.kept("a", each)) for each in ("m1", "m2", "m3")] == [False, True, True]
+    ids.remove_space("a")
+    assert [bool(ids.kept("a", each)) for each in ("m1", "m2", "m3")] == [False, False, False]
+    assert ids.kept("b", "m1")
+
+
+def test_a_memory_that_is_spared_keeps_its_turns(ids: NativeIds) -> None:
+    ids.remove_turns("a", ["t1", "t2"], but=["m3"])
+    assert (ids.all_of("a"), ids.sources_of("a", ["m3"])) == (["m3"], {"m3": (source("t2"),)})
+
+
+def test_of_many_texts_those_that_go_are_in_no_file(ids: NativeIds, tmp_path: Path) -> None:
+    """Pages are split and filled again on the way: what a page has moved elsewhere must not stay on it either."""
+    words = [f"persimmon-{number}-" for number in range(90)]
+    for number, word in enumerate(words):
+        ids.keep("a", f"m{number % 30}", [said(number, f"{word}{turn}") for turn in range(2)])
+        if number % 3 == 2:
+            ids.drop("a", [f"t{number - 1}"])
+            ids.remove("a", [f"m{(number - 2) % 30}"])
+    held = {turn.text.split()[0] for number in range(30) for turn in ids.kept("a", f"m{number}")}
+    assert 0 < len(held) < 2 * len(words)
+    content = b"".join(path.read_bytes() for path in tmp_path.iterdir())
+    assert [
+        word for word in words if word.encode() in content and not any(each.startswith(word) for each in held)
+    ] == []
