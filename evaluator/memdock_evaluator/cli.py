@@ -17,6 +17,7 @@ COMMANDS: Mapping[str, tuple[str, str]] = MappingProxyType(
         ),
         "stack": ("memdock_evaluator.demo:stack", "Run the reference memory behind the gateway until Ctrl-C."),
         "run": ("memdock_evaluator.run.command:run", "Evaluate memory systems on conversations."),
+        "job": ("memdock_evaluator.run.job_command:job", "Run one index of a job of many; the last one merges."),
         "forgetting": ("memdock_evaluator.forgetting.command:forgetting", "Check that what was forgotten is gone."),
         "leaks": ("memdock_evaluator.leaks.command:leaks", "Check that no user is shown what another has told."),
         "report": ("memdock_evaluator.report.command:report", "Write summary, comparisons and page of a run anew."),

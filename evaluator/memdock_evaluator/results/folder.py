@@ -19,6 +19,10 @@ class FolderError(Exception):
     """The folder cannot be used; the message says why, and what to do."""
 
 
+class FolderHeldError(FolderError):
+    """Another process that lives is writing to the folder."""
+
+
 class Folder:
     """Files by a relative name with "/" between; `address` is a path or a URL such as `s3://bucket/runs/x`.
 

@@ -12,7 +12,7 @@ from contextlib import contextmanager, suppress
 
 import orjson
 
-from memdock_evaluator.results.folder import Folder, FolderError
+from memdock_evaluator.results.folder import Folder, FolderError, FolderHeldError
 
 LEASE = ".lease"
 BEAT_S = 3.0
@@ -25,8 +25,8 @@ DEAD_S = 5 * BEAT_S
 def leased(folder: Folder, say: Callable[[str], None] = lambda _: None) -> Iterator[None]:
     """Holds the lease of a folder as long as the block runs; `say` gets a sentence where that must be waited for.
 
-    Raises `FolderError` where a process that lives holds it, and where the store does not answer. A holder that was
-    out of reach for so long that another took over writes nothing any more: its folder is lost.
+    Raises `FolderHeldError` where a process that lives holds it, `FolderError` where the store does not answer. A
+    holder that was out of reach for so long that another took over writes nothing any more: its folder is lost.
     """
     lease = _Lease(folder)
     lease.take(say)
@@ -87,9 +87,9 @@ class _Lease:
     def _is_mine(self) -> bool:
         return str(self._holder["token"]).encode() in (self._folder.read(LEASE) or b"")
 
-    def _held(self) -> FolderError:
+    def _held(self) -> FolderHeldError:
         found = _named(self._folder.read(LEASE))
-        return FolderError(
+        return FolderHeldError(
             f"another run is writing to {self._folder.address} ({found}): wait for it, or give another --out"
         )
 

@@ -9,7 +9,7 @@ from importlib.metadata import version
 
 from memdock_evaluator.locking import locked
 from memdock_evaluator.results.finalise import MANIFEST, holds_something_else
-from memdock_evaluator.results.folder import Folder, FolderError
+from memdock_evaluator.results.folder import Folder, FolderError, FolderHeldError
 from memdock_evaluator.results.lease import leased
 from memdock_evaluator.results.manifest import Compared, Manifest, ManifestError, Plan, differences
 
@@ -20,7 +20,7 @@ _DISTS = ("memdock", "memdock-evaluator")
 
 @contextmanager
 def held(folder: Folder, say: Callable[[str], None] = lambda _: None) -> Iterator[None]:
-    """Keeps a second process out of a folder for as long as the block runs; raises `FolderError` where one is in it.
+    """Keeps a second process out of a folder as long as the block runs; raises `FolderHeldError` where one is in it.
 
     By a lock of this machine's disk, elsewhere by a lease; `say` gets a sentence where one must be waited for.
     """
@@ -30,7 +30,7 @@ def held(folder: Folder, say: Callable[[str], None] = lambda _: None) -> Iterato
             stack.enter_context(locked(path / _LOCK) if path is not None else leased(folder, say))
         except BlockingIOError as error:
             said = f"another run is writing to {folder.address}: wait for it, or give another --out"
-            raise FolderError(said) from error
+            raise FolderHeldError(said) from error
         except OSError as error:
             raise FolderError(f"{folder.address} cannot be written to ({error.strerror})") from error
         yield
