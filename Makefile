@@ -47,6 +47,7 @@ proto: .venv/.dev ## write the stubs of proto/ anew
 bench: .venv/.dev ## measure, as ratios within one run
 	PYTHONPATH=tests $(BIN)/python -m bench.bench_gateway
 	PYTHONPATH=tests $(BIN)/python -m bench.bench_pgvector
+	PYTHONPATH=tests $(BIN)/python -m bench.bench_adapters
 	PYTHONPATH=tests $(BIN)/python -m bench.bench_statistics
 	PYTHONPATH=tests $(BIN)/python -m bench.bench_report
 	PYTHONPATH=tests $(BIN)/python -m bench.bench_run

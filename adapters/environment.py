@@ -32,20 +32,22 @@ def scripts(name: str) -> list[Path]:
     return [ROOT / "proto" / "pyproject.toml", ROOT / "adapters" / name / "pyproject.toml"]
 
 
+def folder_of(name: str) -> Path:
+    """Where the adapter's environment is, or would be."""
+    known = [sys.version.encode(), str(ROOT).encode(), *(path.read_bytes() for path in pins(name))]
+    home = Path(os.environ.get("MEMDOCK_ENVIRONMENTS") or ROOT / ".adapters")
+    return home / f"{name}-{hashlib.sha256(b''.join(known)).hexdigest()[:12]}"
+
+
 def environment(name: str) -> Path:
     """The folder of the adapter's environment, built where it is missing. Two that build at once build it once."""
-    files = pins(name)
-    digest = hashlib.sha256(
-        b"".join([sys.version.encode(), str(ROOT).encode(), *(path.read_bytes() for path in files)])
-    )
-    home = Path(os.environ.get("MEMDOCK_ENVIRONMENTS") or ROOT / ".adapters")
-    home.mkdir(parents=True, exist_ok=True)
-    folder = home / f"{name}-{digest.hexdigest()[:12]}"
-    with (home / f"{name}.lock").open("w") as lock:
+    folder = folder_of(name)
+    folder.parent.mkdir(parents=True, exist_ok=True)
+    with (folder.parent / f"{name}.lock").open("w") as lock:
         fcntl.flock(lock, fcntl.LOCK_EX)
         if not (folder / READY).exists():
             shutil.rmtree(folder, ignore_errors=True)  # what a killed build has left
-            _build(folder, name, files)
+            _build(folder, name, pins(name))
             (folder / READY).touch()
     return folder
 
@@ -64,8 +66,12 @@ def main() -> None:
     """The command."""
     parser = argparse.ArgumentParser(description="Build the environment of an adapter, and print its folder.")
     parser.add_argument("name", help="the adapter's folder in adapters/")
+    parser.add_argument("--built", action="store_true", help="build nothing: exit code 1 where it is missing")
+    given = parser.parse_args()
     try:
-        print(environment(parser.parse_args().name))
+        if given.built and not (folder_of(given.name) / READY).exists():
+            raise SystemExit(1)
+        print(environment(given.name))
     except subprocess.CalledProcessError as error:
         raise SystemExit(f"the environment could not be built (pip ended with {error.returncode})") from None
 

@@ -87,8 +87,9 @@ class Mem0System:
     async def _remember(self, space: str, turns: Sequence[Turn], purpose: str) -> list[str]:
         """One add of mem0's; nothing is left of one that fails."""
         group = uuid.uuid4().hex
+        pair = turns if len(turns) > 1 else ()
         # Noted before, so that what a kill leaves behind is found when the turns come again.
-        await asyncio.to_thread(self._ids.add, space, [group], [_source(turn) for turn in turns])
+        await asyncio.to_thread(self._ids.add, space, [group], [_source(turn) for turn in turns], keep=pair)
         try:
             memory_ids = await self._ask(
                 space,
@@ -101,8 +102,6 @@ class Mem0System:
             raise
         if not memory_ids:
             await asyncio.to_thread(self._ids.remove, space, [group])
-        elif len(turns) > 1:
-            await asyncio.to_thread(self._ids.keep, space, group, turns)
         return memory_ids
 
     async def retrieve(self, space: str, query: Query) -> Sequence[Memory]:

@@ -122,9 +122,7 @@ class Mem0gSystem:
             if not change.added:
                 return
             made = [_id(space, each) for each in change.added] + [_name_id(each) for each in change.names]
-            self._ids.add(space, [add, *made], sources)
-            if len(turns) > 1:
-                self._ids.keep(space, add, turns)
+            self._ids.add(space, [add, *made], sources, keep=turns if len(turns) > 1 else ())
 
         adding = partial(self._mem0g.add, space, text, again=again)
         change = await self._ask(space, purpose, lambda calls: adding(partial(note, calls)))

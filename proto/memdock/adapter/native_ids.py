@@ -1,9 +1,9 @@
 """Which memories of a framework came from which turns: a SQLite file beside the ledger.
 
 Frameworks give their memories ids of their own and seldom tell what a memory came from; an adapter knows, since it
-gave the turns in. The file holds a text only of turns that were added together, where an adapter keeps them (`keep`):
-once one of them is forgotten, the others are added again without it. What is erased is gone from the file
-(`secure_delete`, a truncated log).
+gave the turns in. The file holds a text only of turns that were added together, where an adapter keeps them: once one
+of them is forgotten, the others are added again without it. What is erased is gone from the file (`secure_delete`, a
+truncated log).
 """
 
 import json
@@ -45,8 +45,13 @@ class NativeIds:
             self._db.execute(f"PRAGMA {pragma}")
         self._db.executescript(_SCHEMA)
 
-    def add(self, space: str, memory_ids: Collection[str], sources: Sequence[Source]) -> None:
-        """Notes that each of these memories came from all of these turns."""
+    def add(
+        self, space: str, memory_ids: Sequence[str], sources: Sequence[Source], *, keep: Sequence[Turn] = ()
+    ) -> None:
+        """Notes that each of these memories came from all of these turns. `keep`: turns that are kept whole with the
+        first of the memories, until it is removed or they are dropped.
+        """
+        kept = [(space, memory_ids[0], n, turn.turn_id, pack_content(turn)) for n, turn in enumerate(keep)]
         with self._writing() as db:
             db.executemany(
                 "INSERT OR IGNORE INTO made VALUES (?, ?, ?, ?, (SELECT count(*) FROM made WHERE space = ?))",
@@ -56,6 +61,7 @@ class NativeIds:
                     for source in sources
                 ],
             )
+            db.executemany("INSERT OR REPLACE INTO kept VALUES (?, ?, ?, ?, ?)", kept)
 
     def memories_of(self, space: str, turn_ids: Collection[str]) -> list[str]:
         """The memories in which any of these turns has a part, oldest first."""
@@ -76,12 +82,6 @@ class NativeIds:
         """All memories of a space, oldest first."""
         query = "SELECT memory_id FROM made WHERE space = ? GROUP BY memory_id ORDER BY min(place)"
         return [row[0] for row in self._rows(query, (space,))]
-
-    def keep(self, space: str, memory_id: str, turns: Sequence[Turn]) -> None:
-        """Keeps turns whole that were added together, until this memory is removed, or they are."""
-        rows = [(space, memory_id, n, turn.turn_id, pack_content(turn)) for n, turn in enumerate(turns)]
-        with self._writing() as db:
-            db.executemany("INSERT OR REPLACE INTO kept VALUES (?, ?, ?, ?, ?)", rows)
 
     def kept(self, space: str, memory_id: str) -> list[Turn]:
         """The turns that are kept of a memory, in their order; their times are in UTC."""

@@ -71,21 +71,25 @@ def said(number: int, word: str) -> Turn:
     return Turn(turn_id=f"t{number}", session_id="s1", role="user", text=f"{word} {'and so on ' * number}", time=MOMENT)
 
 
+def keep(ids: NativeIds, space: str, memory_id: str, turns: list[Turn]) -> None:
+    ids.add(space, [memory_id], [source(turn.turn_id) for turn in turns], keep=turns)
+
+
 def test_turns_that_are_kept_come_back_whole_and_in_order(ids: NativeIds) -> None:
     turns = [said(2, "persimmon"), replace(said(1, "quince"), role="assistant", name="Anna", metadata={"a": "b"})]
-    ids.keep("a", "m1", turns)
-    ids.keep("a", "m1", turns)
+    keep(ids, "a", "m1", turns)
+    keep(ids, "a", "m1", turns)
     assert ids.kept("a", "m1") == turns
     assert (ids.kept("b", "m1"), ids.kept("a", "m2")) == ([], [])
     ids.drop("a", ["t2", "t9"])
     assert ids.kept("a", "m1") == turns[1:]
-    assert ids.sources_of("a", ["m1"]) == {"m1": (source("t1"), source("t2"))}
+    assert set(ids.sources_of("a", ["m1"])["m1"]) == {source("t1"), source("t2")}
 
 
 def test_what_is_kept_goes_with_its_memory_and_with_its_space(ids: NativeIds) -> None:
     for memory_id in ("m1", "m2", "m3"):
-        ids.keep("a", memory_id, [said(1, "persimmon")])
-    ids.keep("b", "m1", [said(1, "persimmon")])
+        keep(ids, "a", memory_id, [said(1, "persimmon")])
+    keep(ids, "b", "m1", [said(1, "persimmon")])
     ids.remove("a", ["m1"])
     assert [bool(ids.kept("a", each)) for each in ("m1", "m2", "m3")] == [False, True, True]
     ids.remove_space("a")
@@ -102,7 +106,7 @@ def test_of_many_texts_those_that_go_are_in_no_file(ids: NativeIds, tmp_path: Pa
     """Pages are split and filled again on the way: what a page has moved elsewhere must not stay on it either."""
     words = [f"persimmon-{number}-" for number in range(90)]
     for number, word in enumerate(words):
-        ids.keep("a", f"m{number % 30}", [said(number, f"{word}{turn}") for turn in range(2)])
+        keep(ids, "a", f"m{number % 30}", [said(number, f"{word}{turn}") for turn in range(2)])
         if number % 3 == 2:
             ids.drop("a", [f"t{number - 1}"])
             ids.remove("a", [f"m{(number - 2) % 30}"])
