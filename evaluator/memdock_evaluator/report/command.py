@@ -5,8 +5,9 @@ from typing import Any
 import click
 from rich.console import Console
 
+from memdock_evaluator.report.terminal import print_overview
 from memdock_evaluator.report.writing import write_report
-from memdock_evaluator.results.folder import FolderError
+from memdock_evaluator.results.folder import Folder, FolderError
 from memdock_evaluator.results.manifest import ManifestError
 from memdock_evaluator.run.comparing import compare_options, compared_of
 from memdock_evaluator.summary import RunFilesError, print_summary
@@ -39,4 +40,5 @@ def report(run_dirs: tuple[str, ...], suites: tuple[str, ...], **given: Any) -> 
         except (RunFilesError, ManifestError, FolderError) as error:
             raise click.ClickException(str(error)) from error
         print_summary(summary, Console())
+        print_overview(Folder(run_dir), Console())
         click.echo(f"open {run_dir}/report.html")

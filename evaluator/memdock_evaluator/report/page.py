@@ -21,6 +21,7 @@ from memdock_evaluator.summary.heat import heat_maps
 from memdock_evaluator.summary.ranking import block_of, display_name, ks_of, languages_of, systems_in_order, tracks_of
 from memdock_evaluator.summary.recall import recall
 from memdock_evaluator.summary.shape import Caveat, Summary
+from memdock_evaluator.tables.overview import Glance, overview
 from memdock_evaluator.tables.published import SOURCE, published
 from memdock_evaluator.words.language import LANGUAGES
 from memdock_evaluator.words.names import feature_name
@@ -82,6 +83,7 @@ def render(
         recall_curves=recall_curves(summary),
         scatters=scatters(summary),
         suites=suites,
+        glances=_glances(summary, suites),
         moment_order=[moment.value for moment in Moment],
         purposes=PURPOSES,
         billed=billed(summary),
@@ -109,6 +111,12 @@ def _title(manifest: Manifest, words: PageWords) -> str:
     named = words.tn("{n} system", "{n} systems", len(systems)) if len(systems) > _MOST_NAMED else ", ".join(systems)
     data = words.tn("{n} file", "{n} files", len(files)) if len(files) > _MOST_NAMED else ", ".join(files)
     return words.t("{systems} on {data}", systems=named, data=data)
+
+
+def _glances(summary: Summary, suites: Attached) -> list[Glance]:
+    """None where the other tables tell it all."""
+    found = overview(summary, suites)
+    return found if any(each.is_more for each in found) else []
 
 
 def _in_order(summary: Summary) -> list[str]:

@@ -21,8 +21,9 @@ from memdock_evaluator.dataset import DatasetError
 from memdock_evaluator.dataset.shipped import OWN
 from memdock_evaluator.faults import RunStoppedError
 from memdock_evaluator.interrupting import run_until_told
+from memdock_evaluator.report.terminal import print_overview
 from memdock_evaluator.report.writing import write_report
-from memdock_evaluator.results.folder import FolderError
+from memdock_evaluator.results.folder import Folder, FolderError
 from memdock_evaluator.results.manifest import ManifestError, Sample, SystemTotals, Track
 from memdock_evaluator.results.parts import PartError
 from memdock_evaluator.run.comparing import compare_options, compared_of
@@ -171,6 +172,7 @@ def _tell(end: RunEnd, out: str) -> None:
     if end.has_rows:
         summary = write_report(out)
         print_summary(summary, Console())
+        print_overview(Folder(out), Console())
         if differs := end.manifest.plan.differs:
             click.echo(f"not as in the paper: {', '.join(each.field for each in differs)} (manifest.json says how)")
         click.echo(f"{counted(end.expected, 'row')}; open {out}/report.html")

@@ -6,6 +6,7 @@ import sys
 import click
 from rich.console import Console
 
+from memdock_evaluator.report.terminal import print_overview
 from memdock_evaluator.report.writing import write_report
 from memdock_evaluator.results.finalise import MANIFEST
 from memdock_evaluator.results.folder import Folder, FolderError
@@ -46,4 +47,5 @@ def merge(out: str, runs: tuple[str, ...]) -> None:
     except (MergeError, PartError, RunFilesError, ManifestError, FolderError) as error:
         raise click.ClickException(str(error)) from error
     print_summary(summary, Console())
+    print_overview(Folder(out), Console())
     click.echo(f"open {out}/report.html")

@@ -15,6 +15,7 @@ from memdock_evaluator.tables.comparing import comparing_tables
 from memdock_evaluator.tables.context import context_table
 from memdock_evaluator.tables.cost import cost_table
 from memdock_evaluator.tables.judges import agreement_table, audit_table, corrected_table
+from memdock_evaluator.tables.overview import overview_table
 from memdock_evaluator.tables.published import SOURCE, published
 from memdock_evaluator.tables.semantic import semantic_table
 from memdock_evaluator.tables.shape import Cell, Table, percent, rounded
@@ -35,6 +36,7 @@ def tables(
     """All tables of a run, main table first."""
     return [
         _main(summary, comparisons),
+        overview_table(summary, suites),
         _published(summary, manifest),
         context_table(summary),
         _slices(summary),

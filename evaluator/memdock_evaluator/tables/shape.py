@@ -14,7 +14,7 @@ DIGITS = 2
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Table:
-    """Cells in rows under `columns`; `None` is "cannot be said".
+    """Cells in rows under `columns`, whose names differ; `None` is "cannot be said".
 
     Shares and differences are in per cent and points, times in milliseconds. `notes` must stand beside it.
     """
@@ -28,6 +28,8 @@ class Table:
     def __post_init__(self) -> None:
         if any(len(row) != len(self.columns) for row in self.rows):
             raise ValueError(f"table {self.name}: every row must have {len(self.columns)} cells")
+        if len(set(self.columns)) < len(self.columns):
+            raise ValueError(f"table {self.name}: two columns have one name, of which JSON would keep one")
 
 
 def percent(share: float | None) -> float | None:

@@ -16,7 +16,7 @@ def forgetting_table(suites: Attached) -> Table:
         title="Forgetting",
         columns=(
             *("system", "language", "forgotten by", "questions", "retrievable before", "unmeasured", "Forget failed"),
-            *("left at k", "of", "residual recall at k", "left deep", "of", "listed", "of"),
+            *("left at k", "of at k", "residual recall at k", "left deep", "of deep", "listed", "of listed"),
             *("questions with a sign", "dialogues with a sign", "of dialogues", "95% bound of dialogues", "came back"),
             *("neighbours", "recall before", "recall after", "lost", "lost 95% low", "lost 95% high", "taken"),
             *("left by", "differs in"),

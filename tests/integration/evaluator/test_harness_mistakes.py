@@ -93,7 +93,7 @@ async def test_ingest_repeated_for_every_question(tmp_path: Path) -> None:
 
 async def test_a_fixed_sleep_taken_for_indexed(tmp_path: Path) -> None:
     async def check(folder: Path) -> None:
-        toy = ToySystem(delay_s=0.05)
+        toy = ToySystem(delay_s=0.5)
         await run(folder, toy)
         assert set(added_before_each_retrieve(toy)) == {TURNS}, "asked before all was indexed"
 

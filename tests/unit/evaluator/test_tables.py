@@ -81,6 +81,8 @@ def test_text_stays_text_in_every_form() -> None:
 
 
 def test_a_row_of_another_length_is_no_table() -> None:
+    with pytest.raises(ValueError, match="table x: two columns have one name"):
+        Table(name="x", title="X", columns=("of", "of"), rows=())
     with pytest.raises(ValueError, match="table x: every row must have 2 cells"):
         replace(HOSTILE, rows=((1,),))
 
