@@ -13,9 +13,8 @@ from contextvars import ContextVar
 from pathlib import Path
 from typing import Any
 
-from memdock.adapter.command import ModelAt
+from memdock.adapter.command import ModelAt, models_of
 from memdock.errors import error
-from memdock.types import Model
 
 Record = dict[str, Any]
 
@@ -87,10 +86,7 @@ class Mem0:
         self._memory.vector_store._ensure_collection()  # noqa: SLF001 - two first calls at once would both make it
         self._memory.entity_store._ensure_collection()  # noqa: SLF001 - and a fresh process would not clean it
         self._memory.db.connection.execute("PRAGMA secure_delete=ON")
-        self.models = (
-            Model(purpose="extraction", name=chat.model),
-            Model(purpose="embedding", name=embedder.model, dimension=embedder.dimension),
-        )
+        self.models = models_of(chat, embedder)
 
     def add(self, space: str, messages: Sequence[Record], metadata: Record, *, prompt: str) -> list[str]:
         """Extracts memories from messages; their ids, none where there was nothing to remember."""

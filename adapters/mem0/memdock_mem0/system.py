@@ -2,17 +2,17 @@
 
 import asyncio
 import uuid
-from collections.abc import Callable, Collection, Sequence
+from collections.abc import Callable, Sequence
 from datetime import datetime
 from functools import partial
 from importlib.metadata import version
 from typing import Any, TypeVar
 
-from memdock.adapter.model_calls import model_calls
-from memdock.adapter.native_ids import NativeIds
-from memdock.adapter.pairs import group_turns
-from memdock.errors import MemdockError, error
-from memdock.system import Batch, Outcome, SystemInfo
+from memdock.adapter.framework_calls import FrameworkCalls, outcome_of
+from memdock.adapter.native_ids import NativeIds, source_of
+from memdock.adapter.pairs import add_groups, group_turns, halves_of
+from memdock.errors import MemdockError
+from memdock.system import Batch, SystemInfo
 from memdock.types import (
     Component,
     Erasure,
@@ -25,8 +25,6 @@ from memdock.types import (
     Source,
     Support,
     Turn,
-    TurnError,
-    TurnState,
 )
 from memdock_mem0.framework import Mem0, Record
 
@@ -52,6 +50,7 @@ class Mem0System:
 
     def __init__(self, name: str, framework: Mem0, ids: NativeIds, *, pairs: bool) -> None:
         self._mem0 = framework
+        self._calls = FrameworkCalls("mem0", store="PostgreSQL", store_packages=("psycopg", "psycopg_pool"))
         self._ids = ids
         self._pairs = pairs
         self.info = SystemInfo(
@@ -66,30 +65,14 @@ class Mem0System:
     async def add(self, space: str, turns: Sequence[Turn], *, final: bool) -> Batch:
         """One add a group of turns, in order; a group that fails leaves the others be."""
         groups = group_turns(turns, final=final) if self._pairs else [(place,) for place in range(len(turns))]
-        outcomes: dict[int, Outcome] = {}
-        for group in groups:
-            outcome = await self._add(space, [turns[place] for place in group])
-            outcomes |= dict.fromkeys(group, outcome)
-        return Batch(outcomes=[outcomes[place] for place in sorted(outcomes)])
-
-    async def _add(self, space: str, turns: Sequence[Turn]) -> Outcome:
-        try:
-            memory_ids = await self._remember(space, turns, "extraction")
-        except MemdockError as fault:
-            retryable = fault.reason in RETRYABLE
-            return Outcome(
-                state=TurnState.FAILED, error=TurnError(reason=fault.reason, message=fault.message, retryable=retryable)
-            )
-        if not memory_ids:
-            return Outcome(state=TurnState.NO_MEMORY)
-        return Outcome(state=TurnState.SEARCHABLE, memory_ids=tuple(memory_ids))
+        return await add_groups(turns, groups, lambda group: outcome_of(self._remember(space, group, "extraction")))
 
     async def _remember(self, space: str, turns: Sequence[Turn], purpose: str) -> list[str]:
         """One add of mem0's; nothing is left of one that fails."""
         group = uuid.uuid4().hex
         pair = turns if len(turns) > 1 else ()
         # Noted before, so that what a kill leaves behind is found when the turns come again.
-        await asyncio.to_thread(self._ids.add, space, [group], [_source(turn) for turn in turns], keep=pair)
+        await asyncio.to_thread(self._ids.add, space, [group], [source_of(turn) for turn in turns], keep=pair)
         try:
             memory_ids = await self._ask(
                 space,
@@ -117,7 +100,7 @@ class Mem0System:
 
     async def list_memories(self, space: str, *, after: str, limit: int) -> Sequence[Memory]:
         """By id."""
-        found = await self._store(lambda: self._mem0.memories(space))
+        found = await self._calls.run(lambda: self._mem0.memories(space))
         page = sorted((each for each in found if each["id"] > after), key=lambda each: str(each["id"]))[:limit]
         return await self._memories(space, page)
 
@@ -129,13 +112,15 @@ class Mem0System:
         """
         not_found: list[str] = []
         if selection.memory_ids:
-            held = {each: await self._store(partial(self._mem0.memory, space, each)) for each in selection.memory_ids}
+            held = {
+                each: await self._calls.run(partial(self._mem0.memory, space, each)) for each in selection.memory_ids
+            }
             not_found = [each for each, record in held.items() if record is None]
             groups = list(dict.fromkeys(str(record["group"]) for record in held.values() if record is not None))
             halves: dict[str, list[Turn]] = {}
         else:
             groups = await asyncio.to_thread(self._ids.memories_of, space, selection.turn_ids)
-            halves = {group: await self._halves(space, group, set(selection.turn_ids)) for group in groups}
+            halves = await asyncio.to_thread(halves_of, self._ids, space, groups, set(selection.turn_ids))
         left = {turn.turn_id for turns in halves.values() for turn in turns}
         begun = await asyncio.to_thread(self._ids.memories_of, space, left)  # what a kill has left of adding them again
         groups = list(dict.fromkeys([*groups, *begun]))
@@ -159,25 +144,20 @@ class Mem0System:
             residual=residual,
         )
 
-    async def _halves(self, space: str, group: str, forgotten: Collection[str]) -> list[Turn]:
-        """What is left of the turns of an add without the forgotten ones."""
-        kept = await asyncio.to_thread(self._ids.kept, space, group)
-        return [turn for turn in kept if turn.turn_id not in forgotten]
-
     async def reset(self, space: str) -> Sequence[Residue]:
         """Erases all memories, names, history and messages of the space."""
-        memory_ids = [str(each["id"]) for each in await self._store(lambda: self._mem0.memories(space))]
-        await self._store(lambda: self._mem0.erase(space, memory_ids))
-        await self._store(lambda: self._mem0.erase_entities(space))
+        memory_ids = [str(each["id"]) for each in await self._calls.run(lambda: self._mem0.memories(space))]
+        await self._calls.run(lambda: self._mem0.erase(space, memory_ids))
+        await self._calls.run(lambda: self._mem0.erase_entities(space))
         await asyncio.to_thread(self._ids.remove_space, space)
         return await self._residue(space, memory_ids)
 
     async def check_ready(self) -> None:
         """Raises STORE_UNREACHABLE while PostgreSQL is away."""
-        await self._store(lambda: self._mem0.memory("", str(uuid.UUID(int=0))))
+        await self._calls.run(lambda: self._mem0.memory("", str(uuid.UUID(int=0))))
 
     async def _of(self, space: str, groups: Sequence[str]) -> list[Record]:
-        found = [await self._store(partial(self._mem0.memories, space, group=group)) for group in groups]
+        found = [await self._calls.run(partial(self._mem0.memories, space, group=group)) for group in groups]
         return [record for records in found for record in records]
 
     async def _erase(self, space: str, groups: Sequence[str]) -> tuple[Residue, ...]:
@@ -188,12 +168,12 @@ class Mem0System:
 
     async def _residue(self, space: str, memory_ids: Sequence[str]) -> tuple[Residue, ...]:
         gone = set(memory_ids)
-        vectors = sum(str(each["id"]) in gone for each in await self._store(lambda: self._mem0.memories(space)))
+        vectors = sum(str(each["id"]) in gone for each in await self._calls.run(lambda: self._mem0.memories(space)))
         names = sum(
             bool(gone & set(each["linked_memory_ids"]))
-            for each in await self._store(lambda: self._mem0.entities(space))
+            for each in await self._calls.run(lambda: self._mem0.entities(space))
         )
-        history = await self._store(lambda: self._mem0.left_in_history(space, memory_ids))
+        history = await self._calls.run(lambda: self._mem0.left_in_history(space, memory_ids))
         return (
             Residue(component=Component.VECTOR, items=vectors, verified=True),
             Residue(component=Component.GRAPH, items=names, verified=True, note="names that mem0 links memories by"),
@@ -205,47 +185,7 @@ class Mem0System:
         return [_memory(each, sources.get(str(each["group"]), ())) for each in records]
 
     async def _ask(self, space: str, purpose: str, work: Callable[[], ResultT], *, check: bool = True) -> ResultT:
-        """Runs what asks models; of two failures the model's own is told, which is the cause."""
-        with model_calls(space, purpose) as calls:
-            try:
-                result = await self._store(work)
-            except MemdockError:
-                calls.check()
-                raise
-            if check:
-                calls.check()
-            return result
-
-    async def _store(self, work: Callable[[], ResultT]) -> ResultT:
-        try:
-            return await asyncio.to_thread(work)
-        except MemdockError:
-            raise
-        except Exception as fault:
-            raise _told(fault) from fault
-
-
-RETRYABLE = frozenset(
-    {
-        "PROVIDER_RATE_LIMITED",
-        "PROVIDER_TIMEOUT",
-        "PROVIDER_UNREACHABLE",
-        "PROVIDER_PROTOCOL_ERROR",
-        "STORE_UNREACHABLE",
-    }
-)
-
-
-def _told(fault: Exception) -> MemdockError:
-    """A framework's exception by its kind; its words may hold a text of a turn and are left out."""
-    causes: list[BaseException | None] = [fault, fault.__cause__, fault.__context__]
-    if any(type(cause).__module__.startswith("psycopg") for cause in causes if cause is not None):
-        return error("STORE_UNREACHABLE", f"PostgreSQL cannot be used now ({type(fault).__name__}).")
-    return error("INTERNAL", f"mem0 failed ({type(fault).__name__}).")
-
-
-def _source(turn: Turn) -> Source:
-    return Source(session_id=turn.session_id, turn_id=turn.turn_id)
+        return await self._calls.ask(space, purpose, asyncio.to_thread(work), check=check)
 
 
 def _messages(turns: Sequence[Turn]) -> list[Record]:

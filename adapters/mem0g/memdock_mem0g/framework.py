@@ -12,9 +12,8 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from memdock.adapter.command import ModelAt
+from memdock.adapter.command import ModelAt, models_of
 from memdock.errors import error
-from memdock.types import Model
 from memdock_mem0g.stores import Kuzu, Neo4j, Relation, Store
 
 _ALL = 1_000_000
@@ -97,10 +96,7 @@ class GraphMemory:
         self._graph.embedding_model.embed = _once(self._graph.embedding_model.embed)
         self._graph.llm.generate_response = _strict(self._graph.llm.generate_response)
         self.store: Store = Kuzu(self._graph) if neo4j is None else Neo4j(self._graph, neo4j.database)
-        self.models = (
-            Model(purpose="extraction", name=chat.model),
-            Model(purpose="embedding", name=embedder.model, dimension=embedder.dimension),
-        )
+        self.models = models_of(chat, embedder)
 
     def add(self, space: str, text: str, note: Callable[[Change], None], *, again: bool = False) -> Change:
         """mem0's own steps of an add; all models are asked before anything is written, in one transaction.

@@ -9,16 +9,16 @@ import asyncio
 import hashlib
 import json
 import uuid
-from collections.abc import Callable, Collection, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from functools import partial
 from importlib.metadata import version
 from typing import TypeVar
 
-from memdock.adapter.model_calls import ModelCalls, model_calls
-from memdock.adapter.native_ids import NativeIds
-from memdock.adapter.pairs import group_turns
-from memdock.errors import MemdockError, error
-from memdock.system import Batch, Outcome, SystemInfo
+from memdock.adapter.framework_calls import FrameworkCalls, outcome_of
+from memdock.adapter.model_calls import check_calls
+from memdock.adapter.native_ids import NativeIds, source_of
+from memdock.adapter.pairs import add_groups, group_turns, halves_of
+from memdock.system import Batch, SystemInfo
 from memdock.types import (
     Component,
     Erasure,
@@ -28,11 +28,8 @@ from memdock.types import (
     Residue,
     Selection,
     Software,
-    Source,
     Support,
     Turn,
-    TurnError,
-    TurnState,
 )
 from memdock_mem0g.framework import Change, GraphMemory
 from memdock_mem0g.stores import Relation
@@ -52,15 +49,6 @@ _EMULATED = (
     Feature.USAGE,
 )
 _ADD, _NAME = "add:", "name:"
-RETRYABLE = frozenset(
-    {
-        "PROVIDER_RATE_LIMITED",
-        "PROVIDER_TIMEOUT",
-        "PROVIDER_UNREACHABLE",
-        "PROVIDER_PROTOCOL_ERROR",
-        "STORE_UNREACHABLE",
-    }
-)
 
 
 class Mem0gSystem:
@@ -68,6 +56,7 @@ class Mem0gSystem:
 
     def __init__(self, name: str, framework: GraphMemory, ids: NativeIds, *, pairs: bool, threshold: float) -> None:
         self._mem0g = framework
+        self._calls = FrameworkCalls("mem0", store="Neo4j", store_packages=("neo4j",))
         self._store = framework.store
         self._ids = ids
         self._pairs = pairs
@@ -88,53 +77,36 @@ class Mem0gSystem:
     async def add(self, space: str, turns: Sequence[Turn], *, final: bool) -> Batch:
         """One add a group of turns, in order; a group that fails leaves the others be."""
         groups = group_turns(turns, final=final) if self._pairs else [(place,) for place in range(len(turns))]
-        outcomes: dict[int, Outcome] = {}
-        for group in groups:
-            outcome = await self._add(space, [turns[place] for place in group])
-            outcomes |= dict.fromkeys(group, outcome)
-        return Batch(outcomes=[outcomes[place] for place in sorted(outcomes)])
-
-    async def _add(self, space: str, turns: Sequence[Turn]) -> Outcome:
-        try:
-            added = await self._remember(space, turns, "extraction")
-        except MemdockError as fault:
-            retryable = fault.reason in RETRYABLE
-            return Outcome(
-                state=TurnState.FAILED, error=TurnError(reason=fault.reason, message=fault.message, retryable=retryable)
-            )
-        if not added:
-            return Outcome(state=TurnState.NO_MEMORY)
-        return Outcome(state=TurnState.SEARCHABLE, memory_ids=tuple(_id(space, each) for each in added))
+        return await add_groups(turns, groups, lambda group: outcome_of(self._remember(space, group, "extraction")))
 
     async def _remember(
         self, space: str, turns: Sequence[Turn], purpose: str, *, again: bool = False
-    ) -> Sequence[Relation]:
-        """One add of mem0's: the relations that it drew."""
-        sources = [Source(session_id=turn.session_id, turn_id=turn.turn_id) for turn in turns]
+    ) -> tuple[str, ...]:
+        """One add of mem0's: the ids of the relations that it drew."""
         add = f"{_ADD}{uuid.uuid4().hex}"
         text = "\n".join(turn.text for turn in turns if turn.role != "system")  # as in mem0's own add
         if not text:
             return ()
 
-        def note(calls: ModelCalls, change: Change) -> None:
+        def note(change: Change) -> None:
             """Before the graph is committed: a relation is never there without its turns."""
-            calls.check()
+            check_calls()
             if not change.added:
                 return
             made = [_id(space, each) for each in change.added] + [_name_id(each) for each in change.names]
+            sources = [source_of(turn) for turn in turns]
             self._ids.add(space, [add, *made], sources, keep=turns if len(turns) > 1 else ())
 
-        adding = partial(self._mem0g.add, space, text, again=again)
-        change = await self._ask(space, purpose, lambda calls: adding(partial(note, calls)))
+        change = await self._ask(space, purpose, lambda: self._mem0g.add(space, text, note, again=again))
         if change.removed:
             await self._run(lambda: self._ids.remove(space, [_id(space, each) for each in change.removed]))
-        return change.added
+        return tuple(_id(space, each) for each in change.added)
 
     async def retrieve(self, space: str, query: Query) -> Sequence[Memory]:
         """mem0's own search of the graph."""
         if not query.text.strip():
             return []
-        found = await self._ask(space, "query", lambda _: self._mem0g.search(space, query.text))
+        found = await self._ask(space, "query", lambda: self._mem0g.search(space, query.text))
         memories = await self._memories(space, {_id(space, each): each for each in found})
         wanted = set(query.session_ids or ())
         if wanted:
@@ -156,9 +128,8 @@ class Mem0gSystem:
         held = await self._relations(space)
         not_found = tuple(each for each in selection.memory_ids if each not in held)
         adds = await self._run(lambda: self._adds(space, selection, held))
-        halves = await self._run(lambda: {add: self._halves(space, add, set(selection.turn_ids)) for add in adds})
-        if selection.memory_ids:
-            halves = {}
+        by_turn = [] if selection.memory_ids else adds
+        halves = await self._run(lambda: halves_of(self._ids, space, by_turn, set(selection.turn_ids)))
         left = {turn.turn_id for turns in halves.values() for turn in turns}
         turns = await self._run(lambda: self._turns_of(space, adds))
         gone = await self._run(lambda: self._only_of(space, turns, held))
@@ -205,10 +176,6 @@ class Mem0gSystem:
         together = self._ids.sources_of(space, adds).values()
         return list(dict.fromkeys(source.turn_id for found in together for source in found))
 
-    def _halves(self, space: str, add: str, forgotten: Collection[str]) -> list[Turn]:
-        """What is left of the turns of an add without the forgotten ones."""
-        return [turn for turn in self._ids.kept(space, add) if turn.turn_id not in forgotten]
-
     def _only_of(self, space: str, turns: Sequence[str], held: Mapping[str, Relation]) -> list[str]:
         return [each for each in self._made_only_by(space, turns) if each in held]
 
@@ -242,32 +209,11 @@ class Mem0gSystem:
             for memory_id, each in relations.items()
         ]
 
-    async def _ask(self, space: str, purpose: str, work: Callable[[ModelCalls], ResultT]) -> ResultT:
-        """Runs what asks models; of two failures the model's own is told, which is the cause."""
-        with model_calls(space, purpose) as calls:
-            try:
-                result = await self._run(lambda: work(calls))
-            except MemdockError:
-                calls.check()
-                raise
-            calls.check()
-            return result
+    async def _ask(self, space: str, purpose: str, work: Callable[[], ResultT]) -> ResultT:
+        return await self._calls.ask(space, purpose, asyncio.to_thread(work))
 
     async def _run(self, work: Callable[[], ResultT]) -> ResultT:
-        try:
-            return await asyncio.to_thread(work)
-        except MemdockError:
-            raise
-        except Exception as fault:
-            raise _told(fault) from fault
-
-
-def _told(fault: Exception) -> MemdockError:
-    """A framework's exception by its kind; its words may hold a text of a turn and are left out."""
-    causes: list[BaseException | None] = [fault, fault.__cause__, fault.__context__]
-    if any(type(cause).__module__.startswith("neo4j") for cause in causes if cause is not None):
-        return error("STORE_UNREACHABLE", f"Neo4j cannot be used now ({type(fault).__name__}).")
-    return error("INTERNAL", f"mem0 failed ({type(fault).__name__}).")
+        return await self._calls.run(work)
 
 
 def _id(space: str, relation: Relation) -> str:

@@ -14,6 +14,7 @@ from memdock.server import ServeOptions, run, serve
 from memdock.sqlite_ledger import SqliteLedger
 from memdock.system import System
 from memdock.tls import Tls
+from memdock.types import Model
 from memdock.variables import unknown_variables
 
 PREFIX = "MEMDOCK_ADAPTER_"
@@ -28,6 +29,14 @@ class ModelAt:
     model: str
     key: str = field(default="none", repr=False)
     dimension: int = 0
+
+
+def models_of(chat: ModelAt, embedder: ModelAt) -> tuple[Model, Model]:
+    """Both as Describe tells them."""
+    return (
+        Model(purpose="extraction", name=chat.model),
+        Model(purpose="embedding", name=embedder.model, dimension=embedder.dimension),
+    )
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

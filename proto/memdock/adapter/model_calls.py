@@ -109,6 +109,13 @@ def model_calls(space: str, purpose: str) -> Iterator[ModelCalls]:
         _current.reset(token)
 
 
+def check_calls() -> None:
+    """`check` of the block that one is in, for what must not be written after a failure."""
+    calls = _current.get()
+    if calls is not None:
+        calls.check()
+
+
 @functools.cache
 def watch() -> None:
     """Looks at all that this process sends through the HTTP clients that it has, and lets threads of pools inherit

@@ -33,6 +33,11 @@ CREATE INDEX IF NOT EXISTS kept_turns ON kept (space, turn_id);
 """
 
 
+def source_of(turn: Turn) -> Source:
+    """The turn as a memory's source."""
+    return Source(session_id=turn.session_id, turn_id=turn.turn_id)
+
+
 class NativeIds:
     """Methods take one lock and a few microseconds; those that write also the disk's time, those that erase several
     times that.

@@ -1,7 +1,9 @@
 """A user's turn and the reply that follows it in its session, which belong together, or a lone turn."""
 
-from collections.abc import Sequence
+from collections.abc import Awaitable, Callable, Collection, Sequence
 
+from memdock.adapter.native_ids import NativeIds
+from memdock.system import Batch, Outcome
 from memdock.types import Turn
 
 # An open user turn waits for its reply, but not while more turns than this of other sessions come in between.
@@ -34,6 +36,24 @@ def group_turns(turns: Sequence[Turn], *, final: bool) -> list[tuple[int, ...]]:
         else:
             waiting.append(place)
     return sorted(_prefix(groups, min(waiting, default=len(turns))))
+
+
+async def add_groups(
+    turns: Sequence[Turn], groups: Sequence[tuple[int, ...]], add: Callable[[Sequence[Turn]], Awaitable[Outcome]]
+) -> Batch:
+    """Adds one group after the other; all turns of a group have its outcome."""
+    outcomes: dict[int, Outcome] = {}
+    for group in groups:
+        outcome = await add([turns[place] for place in group])
+        outcomes |= dict.fromkeys(group, outcome)
+    return Batch(outcomes=[outcomes[place] for place in sorted(outcomes)])
+
+
+def halves_of(
+    ids: NativeIds, space: str, memory_ids: Sequence[str], forgotten: Collection[str]
+) -> dict[str, list[Turn]]:
+    """For each memory, what is kept of its turns and not forgotten."""
+    return {each: [turn for turn in ids.kept(space, each) if turn.turn_id not in forgotten] for each in memory_ids}
 
 
 def _prefix(groups: list[tuple[int, ...]], end: int) -> list[tuple[int, ...]]:

@@ -14,6 +14,7 @@ from aiohttp import web
 
 from memdock import usage
 from memdock.adapter import model_calls as seen
+from memdock.adapter.framework_calls import FrameworkCalls
 from memdock.errors import MemdockError
 from support.model_server import ModelServer
 from support.model_thread import models_in_thread
@@ -181,3 +182,43 @@ def test_without_a_client_library_there_is_nothing_to_watch() -> None:
     without = "import sys; sys.modules['httpx'] = sys.modules['httpx2'] = None"
     code = f"{without}; from memdock.adapter.model_calls import watch; watch()"
     assert subprocess.run([sys.executable, "-c", code], check=False).returncode == 0
+
+
+FRAMEWORK = FrameworkCalls("Frame", store="The database", store_packages=())
+
+
+@pytest.mark.parametrize("then", [None, RuntimeError("said by anna")])
+async def test_a_failed_model_is_told_whatever_a_framework_made_of_it(
+    models: ModelServer, then: Exception | None
+) -> None:
+    def work() -> None:
+        with suppress(openai.APIError):
+            ask(models)
+        if then is not None:
+            raise then
+
+    models.faults[:] = [web.Response(status=503)]
+    with pytest.raises(MemdockError) as told:
+        await FRAMEWORK.ask("space", "extraction", asyncio.to_thread(work))
+    assert told.value.reason == "PROVIDER_UNREACHABLE"
+
+
+async def test_a_framework_may_go_on_without_a_model_where_that_does_no_harm(models: ModelServer) -> None:
+    def work() -> str:
+        with suppress(openai.APIError):
+            ask(models)
+        return "done"
+
+    models.faults[:] = [web.Response(status=503)]
+    assert await FRAMEWORK.ask("space", "forgetting", asyncio.to_thread(work), check=False) == "done"
+
+
+def test_what_must_not_be_written_after_a_failure_looks_by_itself(models: ModelServer) -> None:
+    seen.check_calls()  # outside of any call there is nothing to look at
+    models.faults[:] = [web.Response(status=503)]
+    with seen.model_calls("space", "extraction"):
+        seen.check_calls()
+        with suppress(openai.APIError):
+            ask(models)
+        with pytest.raises(MemdockError):
+            seen.check_calls()
