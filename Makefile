@@ -3,6 +3,9 @@ SHELL := /bin/bash
 .DEFAULT_GOAL := help
 PYTHON ?= $(shell command -v python3.11 || command -v python3)
 BIN := .venv/bin
+# Tests run in so many processes; those of a file stay together, for they share what takes a while to start.
+JOBS ?= 2
+PYTEST = $(BIN)/pytest -n $(JOBS) --dist loadfile
 DISTS := proto services/embedder services/meter gateway adapters/pgvector evaluator
 PIP := $(BIN)/pip --disable-pip-version-check --quiet install
 
@@ -13,13 +16,13 @@ demo: .venv/.run ## set up, evaluate the reference memory on the bundled dialogu
 	$(BIN)/memdock-eval demo
 
 test: .venv/.dev ## set up, run the tests (minutes)
-	$(BIN)/pytest -m "not slow and not adapters"
+	$(PYTEST) -m "not slow and not adapters"
 
 test-slow: .venv/.dev ## the tests that take longer: kills, large files, wheels
-	$(BIN)/pytest -m "slow and not adapters"
+	$(PYTEST) -m "slow and not adapters"
 
 test-adapters: .venv/.dev ## the adapters with their real frameworks; builds their environments where they are missing
-	$(BIN)/pytest tests/adapters
+	$(PYTEST) --dist loadgroup tests/adapters
 
 PGVECTOR = $(BIN)/memdock-pgvector serve --data {data} --embedder {model_url}\#words --grpc 127.0.0.1:{port} --http 127.0.0.1:{http_port}
 CONFORMANCE = $(BIN)/memdock-conformance --known-failures adapters/pgvector/conformance.toml

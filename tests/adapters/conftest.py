@@ -18,6 +18,9 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
         if HERE in item.path.parents:
             item.add_marker(pytest.mark.adapters)
             item.add_marker(pytest.mark.timeout(600))
+            # What shares an adapter's process stays together; several processes of pytest take the adapters apart.
+            adapter = item.callspec.params.get("adapter", "") if hasattr(item, "callspec") else ""
+            item.add_marker(pytest.mark.xdist_group(f"{item.path.stem} {adapter}"))
 
 
 def _wanted() -> list[Adapter]:
