@@ -15,9 +15,9 @@ from memdock.system import System
 _OPTIONS = (
     option("--neo4j-url", "bolt:// or neo4j:// address of a Neo4j.", default=""),
     option("--neo4j-user", "Its user.", default="neo4j"),
-    option("--neo4j-password", "Its password.", default=""),
+    option("--neo4j-password", "Its password.", default="", secret=True),
     option("--falkordb-url", "redis://user:password@host:port of a FalkorDB. Without both a Kuzu is kept in --data.",
-           default=""),
+           default="", secret=True),
     option("--chat-format", "How the chat model is asked for JSON.", default="json_schema",
            type=click.Choice(["json_schema", "json_object"])),
 )  # fmt: skip

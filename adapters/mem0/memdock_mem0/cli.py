@@ -14,7 +14,8 @@ from memdock_mem0.framework import Mem0
 from memdock_mem0.system import Mem0System
 
 _OPTIONS = (
-    option("--database", "postgresql:// address; without it PostgreSQL is run here, in --data.", default=""),
+    option("--database", "postgresql:// address; without it PostgreSQL is run here, in --data.", default="",
+           secret=True),
     option("--unit", "What is one add: a user's turn with its reply, or a turn.", default="pair",
            type=click.Choice(["pair", "turn"])),
     option("--chat-max-tokens", "How long a reply of the chat model may be.", default=4096, type=click.IntRange(min=1)),

@@ -15,7 +15,7 @@ from memdock_mem0g.system import Mem0gSystem
 _OPTIONS = (
     option("--neo4j-url", "bolt:// address of a Neo4j; without it the graph is a file of Kuzu in --data.", default=""),
     option("--neo4j-user", "Its user.", default="neo4j"),
-    option("--neo4j-password", "The user's password.", default=""),
+    option("--neo4j-password", "The user's password.", default="", secret=True),
     option("--neo4j-database", "Its database.", default="neo4j"),
     option("--unit", "What is one add: a user's turn with its reply, or a turn.", default="pair",
            type=click.Choice(["pair", "turn"])),

@@ -10,6 +10,7 @@ from typing import Any, TypeVar
 import click
 
 from memdock.errors import MemdockError
+from memdock.secret_option import SecretOption
 from memdock.server import ServeOptions, run, serve
 from memdock.tls import Tls
 from memdock.variables import unknown_variables
@@ -26,8 +27,8 @@ _FILE = click.Path(path_type=Path, dir_okay=False)
 _VARIABLES = frozenset(
     f"MEMDOCK_PGVECTOR_{name}"
     for name in (
-        "SYSTEM", "DATABASE", "DATA", "EMBEDDER", "EMBEDDER_KEY", "EMBEDDING_CACHE",
-        "FUSION", "REPLY_CHARS", "INDEX_FROM", "EF_SEARCH", "GRPC", "HTTP", "TOKEN",
+        "SYSTEM", "DATABASE", "DATABASE_FILE", "DATA", "EMBEDDER", "EMBEDDER_KEY", "EMBEDDER_KEY_FILE",
+        "EMBEDDING_CACHE", "FUSION", "REPLY_CHARS", "INDEX_FROM", "EF_SEARCH", "GRPC", "HTTP", "TOKEN", "TOKEN_FILE",
     )
 )  # fmt: skip
 
@@ -55,7 +56,7 @@ def _store_options(command: Command) -> Command:
         _option("--data", "Folder of the PostgreSQL that is run here.", default=Path("memdock-data"),
                 show_default=True, type=click.Path(path_type=Path, file_okay=False)),
         _option("--database", "postgresql:// address; without it PostgreSQL is run here, in --data.", default="",
-                callback=_address),
+                callback=_address, cls=SecretOption),
         _option("--system", "The system's name, and its schema in the database.", default="rag-hybrid",
                 show_default=True, callback=_system_name),
     ):  # fmt: skip
@@ -69,7 +70,7 @@ def _embedder_options(command: Command) -> Command:
                 show_default=True, type=click.IntRange(min=0)),
         _option("--embedding-cache", "File that keeps vectors by a hash of their text. No erasure reaches it.",
                 type=_FILE),
-        _option("--embedder-key", "Key of a remote embedder.", default=""),
+        _option("--embedder-key", "Key of a remote embedder.", default="", cls=SecretOption),
         _option("--embedder", SPECS, default="bundled", show_default=True),
     ):  # fmt: skip
         command = option(command)
@@ -95,7 +96,7 @@ def main() -> None:
          show_default=True, type=click.IntRange(1, 1000))  # fmt: skip
 @_option("--grpc", "HOST:PORT of the gRPC face; port 0: a free one.", default="127.0.0.1:0", show_default=True)
 @_option("--http", "HOST:PORT of the HTTP face.", default="127.0.0.1:0", show_default=True)
-@_option("--token", "Bearer token that callers must send; empty: none.", default="")
+@_option("--token", "Bearer token that callers must send; empty: none.", default="", cls=SecretOption)
 @click.option("--tls-cert", type=_FILE, help="PEM file of the certificate of both faces.")
 @click.option("--tls-key", type=_FILE, help="PEM file of its key.")
 @click.option("--tls-ca", type=_FILE, help="PEM file of the authority that callers' certificates must be of.")

@@ -11,7 +11,7 @@ from psycopg.conninfo import make_conninfo
 from psycopg.types.json import set_json_dumps, set_json_loads
 from psycopg_pool import AsyncConnectionPool
 
-from memdock.adapter.postgres import unreachable
+from memdock.adapter.unreachable import unreachable
 from memdock.errors import UnavailableError
 from memdock_pgvector.vectors import register_vector
 

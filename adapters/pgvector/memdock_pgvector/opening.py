@@ -5,7 +5,6 @@ from contextlib import AsyncExitStack, asynccontextmanager
 from dataclasses import dataclass
 from importlib.metadata import version
 
-from memdock.adapter.postgres import EmbeddedPostgres
 from memdock.errors import InternalError, error
 from memdock.system import SystemInfo
 from memdock.types import Feature, Model, Software, Support
@@ -47,6 +46,9 @@ async def open_database(settings: Settings) -> AsyncIterator[Database]:
     async with AsyncExitStack() as ends:
         url = settings.database
         if not url:
+            # Of the extra `embedded`, which is not there where the database always is another's.
+            from memdock.adapter.postgres import EmbeddedPostgres
+
             embedded = EmbeddedPostgres(settings.data)
             ends.push_async_callback(embedded.stop)
             await embedded.start()

@@ -17,9 +17,10 @@ MOST_BYTES = 256 << 20
 """Of a value, which is held in memory whole. A row of RUMBA's has about 1 MiB."""
 
 _CHUNK_BYTES = 1 << 20
-_PLAIN = re.compile(rb'(?:[^"\[\]{}]++|"(?:[^"\\\n]++|\\.)*+")*+', re.DOTALL)
+# Without possessive groups: early releases of Python 3.11 leave what such a group had begun, and not finished, matched.
+_PLAIN = re.compile(rb'[^"\[\]{}]*(?:"[^"\\\n]*(?:\\.[^"\\\n]*)*"[^"\[\]{}]*)*', re.DOTALL)
 """Up to the next bracket, or to a string whose end is not there."""
-_STRING = re.compile(rb'(?:[^"\\\n]++|\\.)*+', re.DOTALL)
+_STRING = re.compile(rb'[^"\\\n]*(?:\\.[^"\\\n]*)*', re.DOTALL)
 _HALF_PAIR = re.compile(rb"(\\u[dD][89abAB]..\\u[dD][c-fC-F]..|\\[^u])|\\u[dD][89a-fA-F]..", re.DOTALL)
 _QUOTE, _BACKSLASH, _OPEN = ord('"'), ord("\\"), b"[{"
 

@@ -10,6 +10,7 @@ from typing import Any
 
 import click
 
+from memdock.secret_option import SecretOption
 from memdock.server import ServeOptions, run, serve
 from memdock.sqlite_ledger import SqliteLedger
 from memdock.system import System
@@ -63,6 +64,8 @@ def adapter_command(name: str, words: str, open_system: Open, options: tuple[cli
     serve_command = click.Command("serve", params=[*_options(name), *options], callback=_serve_by(open_system))
     serve_command.help = "Serve until SIGTERM or SIGINT; what is accepted by then is safe."
     known = {option.envvar for option in serve_command.params if isinstance(option.envvar, str)}
+    secrets = [option for option in serve_command.params if isinstance(option, SecretOption)]
+    known |= {variable for option in secrets for variable in option.variables}
 
     def refuse_unknown() -> None:
         if unknown := unknown_variables(os.environ, known):
@@ -74,11 +77,15 @@ def adapter_command(name: str, words: str, open_system: Open, options: tuple[cli
     return group
 
 
-def option(flag: str, help_text: str, **more: Any) -> click.Option:
-    """An option with its variable: `--neo4j-url` is also `MEMDOCK_ADAPTER_NEO4J_URL`."""
+def option(flag: str, help_text: str, *, secret: bool = False, **more: Any) -> click.Option:
+    """An option with its variable: `--neo4j-url` is also `MEMDOCK_ADAPTER_NEO4J_URL`.
+
+    That of a `secret` may name a file by `..._FILE` in its place.
+    """
     variable = PREFIX + flag.removeprefix("--").replace("-", "_").upper()
     default = {"show_default": True} if more.get("default") not in (None, "") else {}
-    return click.Option([flag], help=help_text, envvar=variable, show_envvar=True, **default, **more)
+    kind = SecretOption if secret else click.Option
+    return kind([flag], help=help_text, envvar=variable, show_envvar=True, **default, **more)
 
 
 def _options(name: str) -> list[click.Parameter]:
@@ -89,14 +96,14 @@ def _options(name: str) -> list[click.Parameter]:
         option("--chat-url", "OpenAI-style endpoint of the chat model, such as http://host/v1.", required=True,
                callback=_address),
         option("--chat-model", "The chat model's name.", required=True),
-        option("--chat-key", "Its key.", default="none"),
+        option("--chat-key", "Its key.", default="none", secret=True),
         option("--embedder-url", "OpenAI-style endpoint of the embedder.", required=True, callback=_address),
         option("--embedder-model", "The embedding model's name.", required=True),
         option("--embedder-dimension", "How long its vectors are.", required=True, type=click.IntRange(1, 16_000)),
-        option("--embedder-key", "Its key.", default="none"),
+        option("--embedder-key", "Its key.", default="none", secret=True),
         option("--grpc", "HOST:PORT of the gRPC face; port 0: a free one.", default="127.0.0.1:0"),
         option("--http", "HOST:PORT of the HTTP face.", default="127.0.0.1:0"),
-        option("--token", "Bearer token that callers must send; empty: none.", default=""),
+        option("--token", "Bearer token that callers must send; empty: none.", default="", secret=True),
         click.Option(["--tls-cert"], type=_FILE, help="PEM file of the certificate of both faces."),
         click.Option(["--tls-key"], type=_FILE, help="PEM file of its key."),
         click.Option(["--tls-ca"], type=_FILE, help="PEM file of the authority of callers' certificates."),

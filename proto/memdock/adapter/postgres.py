@@ -25,6 +25,7 @@ from pathlib import Path
 import psutil
 import structlog
 
+from memdock.adapter.unreachable import unreachable
 from memdock.errors import UnavailableError
 
 _START_TIMEOUT_S = 60
@@ -42,11 +43,6 @@ _AS_USER = (
 )
 
 _log = structlog.get_logger(__name__)
-
-
-def unreachable(reason: str) -> UnavailableError:
-    """STORE_UNREACHABLE, to be tried again in a second."""
-    return UnavailableError("STORE_UNREACHABLE", f"PostgreSQL cannot be used now: {reason}.", retry_after_s=1.0)
 
 
 class EmbeddedPostgres:

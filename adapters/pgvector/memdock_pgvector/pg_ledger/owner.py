@@ -8,7 +8,7 @@ import psycopg
 import structlog
 from psycopg import AsyncConnection
 
-from memdock.adapter.postgres import unreachable
+from memdock.adapter.unreachable import unreachable
 from memdock.errors import MemdockError, UnavailableError
 from memdock_pgvector.database import connect, store_errors
 

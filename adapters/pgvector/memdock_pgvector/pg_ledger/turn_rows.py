@@ -7,7 +7,7 @@ from typing import Any
 from psycopg import AsyncConnection
 from psycopg.types.json import Jsonb
 
-from memdock.adapter.postgres import unreachable
+from memdock.adapter.unreachable import unreachable
 from memdock.ledger import (
     Admission,
     Counts,
