@@ -3,22 +3,20 @@
 import asyncio
 import re
 import uuid
-from collections.abc import Awaitable, Sequence
+from collections.abc import Sequence
 from datetime import datetime
 from importlib.metadata import version
-from typing import TypeVar
 
-from memdock.adapter.command import ModelAt
-from memdock.adapter.model_calls import model_calls
-from memdock.adapter.native_ids import NativeIds
-from memdock.errors import MemdockError, error
-from memdock.system import Batch, Outcome, SystemInfo
+from memdock.adapter.command import ModelAt, models_of
+from memdock.adapter.framework_calls import FrameworkCalls, outcome_of
+from memdock.adapter.native_ids import NativeIds, source_of
+from memdock.errors import MemdockError
+from memdock.system import Batch, SystemInfo
 from memdock.types import (
     Component,
     Erasure,
     Feature,
     Memory,
-    Model,
     Query,
     Residue,
     Selection,
@@ -26,12 +24,8 @@ from memdock.types import (
     Source,
     Support,
     Turn,
-    TurnError,
-    TurnState,
 )
 from memdock_graphiti.framework import Fact, Graph, Left
-
-ResultT = TypeVar("ResultT")
 
 _NATIVE = (Feature.SCORES, Feature.NO_MEMORY, Feature.EVENT_TIME, Feature.VALIDITY)
 _EMULATED = (
@@ -45,15 +39,6 @@ _EMULATED = (
     Feature.SOURCES,
     Feature.USAGE,
 )
-_RETRYABLE = frozenset(
-    {
-        "PROVIDER_RATE_LIMITED",
-        "PROVIDER_TIMEOUT",
-        "PROVIDER_UNREACHABLE",
-        "PROVIDER_PROTOCOL_ERROR",
-        "STORE_UNREACHABLE",
-    }
-)
 
 
 class GraphitiSystem:
@@ -63,39 +48,36 @@ class GraphitiSystem:
         self._graph = graph
         self._ids = ids
         self._store = store
-        chat, embedder = models
+        self._calls = FrameworkCalls(
+            "graphiti",
+            store="The graph database",
+            store_packages=("neo4j", "redis"),
+            reply_packages=("pydantic", "pydantic_core"),
+        )
         self.info = SystemInfo(
             name=name,
             adapter=Software(name="memdock-graphiti", version=version("memdock-graphiti")),
             framework=Software(name="graphiti", version=version("graphiti-core")),
             features={**dict.fromkeys(_NATIVE, Support.NATIVE), **dict.fromkeys(_EMULATED, Support.EMULATED)},
-            models=(
-                Model(purpose="extraction", name=chat.model),
-                Model(purpose="embedding", name=embedder.model, dimension=embedder.dimension),
-            ),
+            models=models_of(*models),
             config={"store": store, "search": "edge_hybrid_rrf", "facts": "true now"},
         )
 
     async def add(self, space: str, turns: Sequence[Turn], *, final: bool) -> Batch:  # noqa: ARG002 - nothing waits
         """One episode a turn, in order; a turn that fails leaves the others be."""
-        return Batch(outcomes=[await self._add(space, turn) for turn in turns])
+        return Batch(outcomes=[await outcome_of(self._add(space, turn)) for turn in turns])
 
-    async def _add(self, space: str, turn: Turn) -> Outcome:
+    async def _add(self, space: str, turn: Turn) -> list[str]:
         episode = str(uuid.uuid4())
         # Noted before, so that what a kill leaves behind is found when the turn comes again.
-        source = Source(session_id=turn.session_id, turn_id=turn.turn_id)
-        await asyncio.to_thread(self._ids.add, space, [episode], [source])
+        await asyncio.to_thread(self._ids.add, space, [episode], [source_of(turn)])
         text = f"{turn.name or turn.role}: {turn.text}"
         adding = self._graph.add(group_of(space), episode, text, turn.time, name=turn.turn_id)
         try:
-            fact_ids = await self._ask(space, "extraction", adding)
-        except MemdockError as fault:
+            return await self._calls.ask(space, "extraction", adding)
+        except MemdockError:
             await self._erase(space, [episode])
-            told = TurnError(reason=fault.reason, message=fault.message, retryable=fault.reason in _RETRYABLE)
-            return Outcome(state=TurnState.FAILED, error=told)
-        if not fact_ids:
-            return Outcome(state=TurnState.NO_MEMORY)
-        return Outcome(state=TurnState.SEARCHABLE, memory_ids=tuple(fact_ids))
+            raise
 
     async def retrieve(self, space: str, query: Query) -> Sequence[Memory]:
         """graphiti's hybrid search of facts; with a filter all of them are ranked, and those that fit are kept."""
@@ -103,17 +85,17 @@ class GraphitiSystem:
             return []
         filtered = bool(query.session_ids or query.since or query.until)
         searching = self._graph.search(group_of(space), query.text, k=None if filtered else query.top_k)
-        memories = await self._memories(space, await self._ask(space, "query", searching))
+        memories = await self._memories(space, await self._calls.ask(space, "query", searching))
         return [memory for memory in memories if _fits(memory, query)][: query.top_k]
 
     async def list_memories(self, space: str, *, after: str, limit: int) -> Sequence[Memory]:
         """By id; facts that have ended too."""
-        facts = await _told(self._graph.facts(group_of(space)))
+        facts = await self._calls.finish(self._graph.facts(group_of(space)))
         return await self._memories(space, [fact for fact in facts if fact.fact_id > after][:limit])
 
     async def forget(self, space: str, selection: Selection, *, dry_run: bool) -> Erasure:
         """Erases the episodes of the selected turns, or those that selected facts came from."""
-        facts = await _told(self._graph.facts(group_of(space)))
+        facts = await self._calls.finish(self._graph.facts(group_of(space)))
         if selection.memory_ids:
             chosen = [fact for fact in facts if fact.fact_id in set(selection.memory_ids)]
             episodes = list(dict.fromkeys(episode for fact in chosen for episode in fact.episodes))
@@ -131,16 +113,16 @@ class GraphitiSystem:
 
     async def reset(self, space: str) -> Sequence[Residue]:
         """Erases all of the space's graph."""
-        left = await _told(self._graph.reset(group_of(space)))
+        left = await self._calls.finish(self._graph.reset(group_of(space)))
         await asyncio.to_thread(self._ids.remove_space, space)
         return self._residue(left)
 
     async def check_ready(self) -> None:
         """Raises STORE_UNREACHABLE while the database is away."""
-        await _told(self._graph.check())
+        await self._calls.finish(self._graph.check())
 
     async def _erase(self, space: str, episodes: Sequence[str]) -> tuple[Residue, ...]:
-        left = await _told(self._graph.erase(group_of(space), episodes))
+        left = await self._calls.finish(self._graph.erase(group_of(space), episodes))
         await asyncio.to_thread(self._ids.remove, space, episodes)
         return self._residue(left)
 
@@ -160,40 +142,10 @@ class GraphitiSystem:
         sources = await asyncio.to_thread(self._ids.sources_of, space, episodes)
         return [_memory(fact, [each for one in fact.episodes for each in sources.get(one, ())]) for fact in facts]
 
-    async def _ask(self, space: str, purpose: str, work: Awaitable[ResultT]) -> ResultT:
-        """Awaits what asks models; of two failures the model's own is told, which is the cause."""
-        with model_calls(space, purpose) as calls:
-            try:
-                result = await _told(work)
-            except MemdockError:
-                calls.check()
-                raise
-            calls.check()
-            return result
-
 
 def group_of(space: str) -> str:
     """graphiti's name of a space, of letters, digits, - and _ alone; no two spaces share one."""
     return re.sub("[^A-Za-z0-9-]", lambda found: "".join(f"_{byte:02X}" for byte in found[0].encode()), space)
-
-
-async def _told(work: Awaitable[ResultT]) -> ResultT:
-    """A framework's exception by its kind; its words may hold a text of a turn and are left out."""
-    try:
-        return await work
-    except MemdockError:
-        raise
-    except Exception as fault:
-        kind, parts = type(fault).__name__, {type(each).__module__.partition(".")[0] for each in _causes(fault)}
-        if parts & {"neo4j", "redis"}:
-            raise error("STORE_UNREACHABLE", f"The graph database cannot be used now ({kind}).") from fault
-        if parts & {"pydantic", "pydantic_core"}:
-            raise error("PROVIDER_PROTOCOL_ERROR", "The model's JSON lacks fields that it was asked for.") from fault
-        raise error("INTERNAL", f"graphiti failed ({kind}).") from fault
-
-
-def _causes(fault: BaseException) -> list[BaseException]:
-    return [each for each in (fault, fault.__cause__, fault.__context__) if each is not None]
 
 
 def _fits(memory: Memory, query: Query) -> bool:
