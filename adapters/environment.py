@@ -2,20 +2,29 @@
 
 Each framework has an environment of its own, since their pins exclude each other. It is kept in `.adapters/` (or in
 `$MEMDOCK_ENVIRONMENTS`) by a digest of its pins: what is pinned the same is never built twice.
+
+A framework that is on no package index has its repository and commit in `source.txt`, beside the requirements; git
+holds what it gives to the commit. `$MEMDOCK_NAME_SOURCE` (as `MEMDOCK_CORTEX_SOURCE`) has it from a clone or another
+address; where it cannot be had, the command says what to do and ends with 69.
 """
 
 import argparse
 import fcntl
 import hashlib
 import os
+import re
 import shutil
 import subprocess
 import sys
+import tempfile
 import venv
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parent.parent
 READY = ".ready"
+SOURCE_AWAY = 69
+"""The exit code where a repository cannot be had (`EX_UNAVAILABLE` of sysexits.h)."""
+_FETCH_S = 120
 
 
 def pins(name: str) -> list[Path]:
@@ -27,6 +36,12 @@ def pins(name: str) -> list[Path]:
     return [own, ROOT / "requirements" / "build.txt"]
 
 
+def source(name: str) -> Path | None:
+    """The file that pins a repository's commit; `None` for what a package index has."""
+    path = ROOT / "adapters" / name / "source.txt"
+    return path if path.is_file() else None
+
+
 def scripts(name: str) -> list[Path]:
     """What says which commands an environment has."""
     return [ROOT / "proto" / "pyproject.toml", ROOT / "adapters" / name / "pyproject.toml"]
@@ -34,7 +49,8 @@ def scripts(name: str) -> list[Path]:
 
 def folder_of(name: str) -> Path:
     """Where the adapter's environment is, or would be."""
-    known = [sys.version.encode(), str(ROOT).encode(), *(path.read_bytes() for path in pins(name))]
+    pinned = [*pins(name), *filter(None, [source(name)])]
+    known = [sys.version.encode(), str(ROOT).encode(), *(path.read_bytes() for path in pinned)]
     home = Path(os.environ.get("MEMDOCK_ENVIRONMENTS") or ROOT / ".adapters")
     return home / f"{name}-{hashlib.sha256(b''.join(known)).hexdigest()[:12]}"
 
@@ -54,12 +70,42 @@ def environment(name: str) -> Path:
 
 def _build(folder: Path, name: str, files: list[Path]) -> None:
     print(f"building the environment of {name} ...", file=sys.stderr, flush=True)
-    venv.create(folder, with_pip=True)
-    pip = [str(folder / "bin/python"), "-m", "pip", "--disable-pip-version-check", "--quiet", "install"]
-    pinned = [word for path in files for word in ("-r", str(path))]
-    subprocess.run([*pip, "--require-hashes", *pinned], check=True, stdout=sys.stderr)  # noqa: S603 - pip
-    own = [word for path in (ROOT / "proto", ROOT / "adapters" / name) for word in ("-e", str(path))]
-    subprocess.run([*pip, "--no-deps", "--no-build-isolation", *own], check=True, stdout=sys.stderr)  # noqa: S603
+    with tempfile.TemporaryDirectory() as clone:
+        pin = source(name)
+        fetched = [] if pin is None else [_fetch(name, pin.read_text().strip(), Path(clone))]
+        venv.create(folder, with_pip=True)
+        pip = [str(folder / "bin/python"), "-m", "pip", "--disable-pip-version-check", "--quiet", "install"]
+        pinned = [word for path in files for word in ("-r", str(path))]
+        subprocess.run([*pip, "--require-hashes", *pinned], check=True, stdout=sys.stderr)  # noqa: S603 - pip
+        own = [word for path in (ROOT / "proto", ROOT / "adapters" / name) for word in ("-e", str(path))]
+        subprocess.run([*pip, "--no-deps", "--no-build-isolation", *fetched, *own], check=True, stdout=sys.stderr)  # noqa: S603
+
+
+def _fetch(name: str, pin: str, clone: Path) -> str:
+    """Checks the pinned commit out in the folder `clone`, which pip installs; git holds the files to its digest."""
+    found = re.fullmatch(r"git\+(\S+)@([0-9a-f]{40})", pin)
+    if found is None:
+        raise SystemExit(f"source.txt of {name}: expected git+ADDRESS@COMMIT, the commit in 40 digits")
+    address, commit = found.groups()
+    variable = f"MEMDOCK_{name.upper()}_SOURCE"
+    address = os.environ.get(variable) or address
+    if Path(address).exists():
+        address = str(Path(address).resolve())
+    git = ["git", "-C", str(clone)]
+    asks_nobody = {**os.environ, "GIT_TERMINAL_PROMPT": "0"}
+    try:
+        subprocess.run([*git, "init", "--quiet"], check=True)  # noqa: S603 - git
+        fetch = [*git, "fetch", "--quiet", "--depth", "1", address, commit]
+        subprocess.run(fetch, check=True, env=asks_nobody, timeout=_FETCH_S)  # noqa: S603
+        subprocess.run([*git, "checkout", "--quiet", commit], check=True)  # noqa: S603
+    except (FileNotFoundError, subprocess.CalledProcessError, subprocess.TimeoutExpired) as fault:
+        print(
+            f"the source of {name} cannot be had from {address} ({type(fault).__name__}): set {variable} to a clone of "
+            f"its repository that has the commit {commit}, and run this again",
+            file=sys.stderr,
+        )
+        raise SystemExit(SOURCE_AWAY) from None
+    return str(clone)
 
 
 def main() -> None:

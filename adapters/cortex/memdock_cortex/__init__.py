@@ -1,0 +1,1 @@
+"""cortex, the agentic memory of Prem Research, as a memory system of the protocol."""

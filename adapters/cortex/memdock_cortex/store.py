@@ -1,0 +1,161 @@
+"""Notes in chroma: a collection a user, in one SQLite file, from which what is erased is gone.
+
+One lock around all of it: chroma's library and a connection of ours to its file would wait for each other for good.
+"""
+
+import shutil
+import sqlite3
+import threading
+from collections.abc import Collection, Mapping, Sequence
+from contextlib import closing
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import chromadb
+from chromadb.config import Settings
+from chromadb.errors import NotFoundError
+
+Fields = Mapping[str, Any]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Note:
+    """What is stored of a note: its text, the metadata beside it (numbers and strings), its vector where asked for."""
+
+    note_id: str
+    text: str
+    fields: Fields
+    vector: Sequence[float] = ()
+
+
+class Store:
+    """chroma in a folder. Methods block, and may be called from several threads."""
+
+    def __init__(self, folder: Path) -> None:
+        folder.mkdir(parents=True, exist_ok=True)
+        self._folder = folder
+        self._lock = threading.Lock()
+        self._client = chromadb.PersistentClient(path=str(folder), settings=Settings(anonymized_telemetry=False))
+        self._drop_orphans()
+
+    def count(self, user: str) -> int:
+        """How many notes a user has."""
+        with self._lock:
+            found = self._collection(user)
+            return 0 if found is None else int(found.count())
+
+    def notes(self, user: str, note_ids: Collection[str] | None = None, *, vectors: bool = False) -> list[Note]:
+        """A user's notes, or those of these ids; with their vectors where asked for."""
+        with self._lock:
+            found = self._collection(user)
+            if found is None or (note_ids is not None and not note_ids):
+                return []
+            include = ["documents", "metadatas", *(["embeddings"] if vectors else [])]
+            got = found.get(ids=None if note_ids is None else list(note_ids), include=include)
+        places = range(len(got["ids"]))
+        return [
+            Note(
+                note_id=got["ids"][place],
+                text=got["documents"][place],
+                fields=got["metadatas"][place],
+                vector=[float(each) for each in got["embeddings"][place]] if vectors else (),
+            )
+            for place in places
+        ]
+
+    def get(self, user: str, **asked: Any) -> Any:
+        """A collection's `get`."""
+        with self._lock:
+            found = self._collection(user)
+            return {} if found is None else found.get(**asked)
+
+    def query(self, user: str, **asked: Any) -> Any:
+        """A collection's `query`."""
+        with self._lock:
+            found = self._collection(user)
+            nothing: dict[str, Any] = {name: [[]] for name in ("ids", "documents", "metadatas", "distances")}
+            return nothing if found is None else found.query(**asked)
+
+    def write(self, user: str, notes: Sequence[Note]) -> None:
+        """Stores notes in one transaction, in the place of those with the same ids."""
+        before = {note.note_id: note.fields for note in self.notes(user, [note.note_id for note in notes])}
+        with self._lock:
+            collection = self._client.get_or_create_collection(
+                _name(user), metadata={"hnsw:space": "cosine"}, embedding_function=None
+            )
+            collection.upsert(
+                ids=[note.note_id for note in notes],
+                documents=[note.text for note in notes],
+                embeddings=[list(note.vector) for note in notes],
+                # Fields that are not named would stay.
+                metadatas=[{**dict.fromkeys(before.get(note.note_id, {})), **note.fields} for note in notes],
+            )
+
+    def erase(self, user: str, note_ids: Collection[str], rewritten: Collection[str] = ()) -> tuple[int, int]:
+        """Erases notes, and what the file keeps of them and of earlier states of those that were `rewritten`.
+
+        How many notes, and how many rows of chroma's log of writes, are left.
+        """
+        with self._lock:
+            found = self._collection(user)
+            if found is not None and note_ids:
+                found.delete(ids=list(note_ids))
+        logged = self._scrub({*note_ids, *rewritten})
+        return len(self.notes(user, note_ids)), logged
+
+    def reset(self, user: str) -> tuple[int, int]:
+        """Erases all of a user's notes; what is left, as `erase` tells it."""
+        with self._lock:
+            found = self._collection(user)
+            if found is not None:
+                self._client.delete_collection(_name(user))
+                self._drop_orphans()
+        logged = self._scrub(())
+        return self.count(user), logged
+
+    def check(self) -> None:
+        """Raises while the file cannot be read."""
+        with self._lock:
+            self._client.heartbeat()
+            with closing(self._file()) as db:
+                db.execute("SELECT count(*) FROM collections")
+
+    def close(self) -> None:
+        """Lets chroma go."""
+        self._client.close()
+
+    def _collection(self, user: str) -> Any:
+        try:
+            return self._client.get_collection(_name(user), embedding_function=None)
+        except NotFoundError:
+            return None
+
+    def _scrub(self, note_ids: Collection[str]) -> int:
+        """Writes the file anew without what was deleted; how many rows the log still has of states that are past.
+
+        chroma logs each write with its text, and looks at the newest row of a note alone when it starts again.
+        """
+        newest = "(SELECT max(seq_id) FROM embeddings_queue WHERE id = q.id)"
+        past = f"FROM embeddings_queue AS q WHERE id = ? AND seq_id < {newest}"
+        with self._lock, closing(self._file()) as db:
+            for note_id in note_ids:
+                db.execute(f"DELETE {past}", (note_id,))
+            db.execute("INSERT INTO embedding_fulltext_search (embedding_fulltext_search) VALUES ('optimize')")
+            db.execute("VACUUM")
+            return sum(int(db.execute(f"SELECT count(*) {past}", (each,)).fetchone()[0]) for each in note_ids)
+
+    def _drop_orphans(self) -> None:
+        """Removes the index files of collections that are deleted, which chroma leaves."""
+        with closing(self._file()) as db:
+            held = {str(row[0]) for row in db.execute("SELECT id FROM segments")}
+        for path in self._folder.iterdir():
+            if path.is_dir() and path.name not in held:
+                shutil.rmtree(path)
+
+    def _file(self) -> sqlite3.Connection:
+        return sqlite3.connect(self._folder / "chroma.sqlite3", timeout=60, isolation_level=None)
+
+
+def _name(user: str) -> str:
+    return f"memories_{user}"
