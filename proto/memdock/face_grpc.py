@@ -146,6 +146,8 @@ def _options(limits: Limits) -> Sequence[tuple[str, Any]]:
         ("grpc.so_reuseport", 0),  # without it a port in use is bound a second time, silently
         ("grpc.max_receive_message_length", limits.max_request_bytes),
         ("grpc.max_send_message_length", MAX_ANSWER_BYTES),
+        # Then a client asks for the addresses of its name again, and finds servers that came later. Calls end first.
+        ("grpc.max_connection_age_ms", 300_000),
         ("grpc.http2.min_recv_ping_interval_without_data_ms", 10_000),
     )
 

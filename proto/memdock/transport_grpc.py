@@ -33,6 +33,8 @@ _OPTIONS = (
     ("grpc.max_reconnect_backoff_ms", 2_000),
     ("grpc.enable_http_proxy", 0),
     ("grpc.keepalive_time_ms", 30_000),
+    # Calls go round all addresses that a name has, such as a headless Service's, of those that answer.
+    ("grpc.service_config", '{"loadBalancingConfig": [{"round_robin": {}}]}'),
 )
 _PATHS = (*(method.grpc_path for method in METHODS.values()), CHECK_PATH)
 
