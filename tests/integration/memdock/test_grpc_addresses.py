@@ -15,10 +15,10 @@ class Counting(grpc.GenericRpcHandler):
     def __init__(self) -> None:
         self.calls = 0
 
-    def service(self, _: grpc.HandlerCallDetails) -> grpc.RpcMethodHandler[bytes, bytes]:
+    def service(self, _: "grpc.HandlerCallDetails") -> "grpc.RpcMethodHandler[bytes, bytes]":
         return grpc.unary_unary_rpc_method_handler(self._answer)
 
-    async def _answer(self, _: bytes, __: grpc.aio.ServicerContext[bytes, bytes]) -> bytes:
+    async def _answer(self, _: bytes, __: "grpc.aio.ServicerContext[bytes, bytes]") -> bytes:
         self.calls += 1
         return b""
 
