@@ -6,7 +6,7 @@ import re
 import subprocess
 import sys
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from functools import cache
@@ -19,7 +19,11 @@ import pytest
 from memdock import Client, Turn, connect
 from memdock.adapter.postgres import EmbeddedPostgres
 from memdock.types import Feature, Support
+from support.fake_mem0 import FakeMem0
+from support.fake_zep import FakeZep
+from support.hosted_service import Service
 from support.model_server import ModelServer, ToolCall
+from support.model_thread import in_thread
 from support.postgres_rows import rows_that_hold
 from support.processes import Daemon, clean_environment, free_port
 from support.words import DIMENSION, embed_words
@@ -37,7 +41,8 @@ class Adapter:
     `chat` maps a request's body to the reply: every line that was said becomes a memory, those with the words
     "small talk" none. `flags` come on top of those that all adapters share. `chat_calls`: how many chat requests a
     turn of a user's costs, as the mean of a first and a second one. `tells_time`: whether prompts hold the time of a
-    turn. `pairs`: whether a turn and its reply are one add.
+    turn. `pairs`: whether a turn and its reply are one add. `service`: a fake of the hosted service behind it, which
+    asks the models then; the adapter asks none.
     """
 
     name: str
@@ -46,6 +51,7 @@ class Adapter:
     tells_time: bool = True
     pairs: bool = False
     flags: Sequence[str] = ()
+    service: Callable[[], Service] | None = None
 
     def __str__(self) -> str:
         return self.name
@@ -121,11 +127,19 @@ def cortex_chat(body: dict[str, Any]) -> str:
     return json.dumps({"keywords": ["word"], "context": "What was said.", "tags": ["talk"]})
 
 
+def hosted_chat(body: dict[str, Any]) -> str:
+    """A fake of a hosted service: what was said, or nothing."""
+    said = str(body["messages"][-1]["content"])
+    return "" if "small talk" in said else said
+
+
 MEM0 = Adapter(name="mem0", chat=mem0_chat, chat_calls=1, pairs=True)
 MEM0G = Adapter(name="mem0g", chat=mem0g_chat, chat_calls=3, tells_time=False, pairs=True)
 GRAPHITI = Adapter(name="graphiti", chat=graphiti_chat, chat_calls=2.5)
 CORTEX = Adapter(name="cortex", chat=cortex_chat, chat_calls=1.5)
-ADAPTERS = (MEM0, MEM0G, GRAPHITI, CORTEX)
+ZEP_CLOUD = Adapter(name="zep-cloud", chat=hosted_chat, chat_calls=1, service=FakeZep)
+MEM0_HOSTED = Adapter(name="mem0-hosted", chat=hosted_chat, chat_calls=1, service=FakeMem0)
+ADAPTERS = (MEM0, MEM0G, GRAPHITI, CORTEX, ZEP_CLOUD, MEM0_HOSTED)
 
 
 def environment(name: str) -> Path:
@@ -155,6 +169,7 @@ class RunningAdapter:
     process: Daemon
     folder: Path
     models: ModelServer
+    service: Service | None = None
 
     def client(self, timeout_s: float = 60.0) -> Client:
         """A client of its gRPC face."""
@@ -165,7 +180,7 @@ class RunningAdapter:
 
         PostgreSQL's own files are looked at by its tables: a deleted row stays on its page until that is used again.
         """
-        found = []
+        found = self.service.places_of(words) if self.service is not None else []
         files = [path for path in self.folder.rglob("*") if path.is_file() and "postgres" not in path.parts]
         for path in [*files, self.process.log_file]:
             content = path.read_bytes()
@@ -209,22 +224,37 @@ def running(
     """Starts the adapter on free ports. `url`: where it reaches models, else those of `models` themselves."""
     models.chat, models.embed = adapter.chat, embed_words
     data, at = folder / "data", url or models.url
-    given = {
-        "--data": str(data),
-        "--chat-url": at,
+    with ExitStack() as ends:
+        service = adapter.service() if adapter.service is not None else None
+        if service is not None:
+            service.model_url = at
+            ends.enter_context(in_thread(service.serving, adapter.name))
+        given = {
+            "--data": str(data),
+            **(_to_models(at) if service is None else to_service(service)),
+            "--grpc": f"127.0.0.1:{free_port()}",
+            "--http": f"127.0.0.1:{free_port()}",
+            **(flags or {}),
+        }
+        words = ["serve", *adapter.flags, *(word for pair in given.items() for word in pair)]
+        command = str(environment(adapter.name) / f"memdock-{adapter.name}")
+        process = Daemon(adapter.name, command, words, folder)
+        process.start()
+        ends.callback(process.stop)
+        yield RunningAdapter(adapter=adapter, process=process, folder=data, models=models, service=service)
+    assert service is None or not service.refused, service.refused
+
+
+def _to_models(url: str) -> dict[str, str]:
+    return {
+        "--chat-url": url,
         "--chat-model": "m",
-        "--embedder-url": at,
+        "--embedder-url": url,
         "--embedder-model": "e",
         "--embedder-dimension": str(DIMENSION),
-        "--grpc": f"127.0.0.1:{free_port()}",
-        "--http": f"127.0.0.1:{free_port()}",
-        **(flags or {}),
     }
-    words = ["serve", *adapter.flags, *(word for pair in given.items() for word in pair)]
-    command = str(environment(adapter.name) / f"memdock-{adapter.name}")
-    process = Daemon(adapter.name, command, words, folder)
-    process.start()
-    try:
-        yield RunningAdapter(adapter=adapter, process=process, folder=data, models=models)
-    finally:
-        process.stop()
+
+
+def to_service(service: Service) -> dict[str, str]:
+    """The options by which a hosted adapter reaches a fake."""
+    return {"--url": service.url + service.base, "--api-key": service.key}

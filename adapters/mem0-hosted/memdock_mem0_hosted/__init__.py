@@ -1,0 +1,1 @@
+"""mem0's hosted service behind the Memdock protocol."""

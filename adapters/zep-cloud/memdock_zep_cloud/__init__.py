@@ -1,0 +1,1 @@
+"""Zep Cloud behind the Memdock protocol."""
