@@ -141,6 +141,7 @@ def test_a_turn_is_pending_until_the_service_has_worked_it_in(served: RunningAda
         models.latency_s = 1.0
         try:
             client.add_turns(name, [turn("t1", "persimmon is my cat")])
+            client.flush(name, timeout_s=0)  # nothing waits for a reply any longer
             wait_until(lambda: bool(models.requests), 20, "the service asks its model")
             assert not client.flush(name, timeout_s=0.1).done
             assert [each.state for each in client.list_turns(name)] == [TurnState.PENDING]
