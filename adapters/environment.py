@@ -76,7 +76,7 @@ def _build(folder: Path, name: str, files: list[Path]) -> None:
         venv.create(folder, with_pip=True)
         pip = [str(folder / "bin/python"), "-m", "pip", "--disable-pip-version-check", "--quiet", "install"]
         pinned = [word for path in files for word in ("-r", str(path))]
-        subprocess.run([*pip, "--require-hashes", *pinned], check=True, stdout=sys.stderr)  # noqa: S603 - pip
+        subprocess.run([*pip, "--require-hashes", "--no-deps", *pinned], check=True, stdout=sys.stderr)  # noqa: S603 - pip
         own = [word for path in (ROOT / "proto", ROOT / "adapters" / name) for word in ("-e", str(path))]
         subprocess.run([*pip, "--no-deps", "--no-build-isolation", *fetched, *own], check=True, stdout=sys.stderr)  # noqa: S603
 

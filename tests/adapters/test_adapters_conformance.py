@@ -16,7 +16,7 @@ MODELS = "--chat-url {model_url} --chat-model m --embedder-url {model_url} --emb
 def what_it_asks(adapter: Adapter) -> Iterator[tuple[str, list[str]]]:
     """The options of what the adapter asks, and the suite's: its model, or a service that asks the suite's model."""
     if adapter.service is None:
-        yield MODELS, ["--responders", str(ROOT / "adapters" / adapter.name / "conformance-model.toml")]
+        yield MODELS, ["--responders", str(ROOT / "adapters" / adapter.home / "conformance-model.toml")]
         return
     service, at = adapter.service(), f"127.0.0.1:{free_port()}"
     service.model_url = f"http://{at}/v1"
@@ -29,13 +29,13 @@ def what_it_asks(adapter: Adapter) -> Iterator[tuple[str, list[str]]]:
 @pytest.mark.slow
 @pytest.mark.timeout(2500)
 def test_it_keeps_what_the_protocol_promises(adapter: Adapter) -> None:
-    folder = ROOT / "adapters" / adapter.name
+    folder = ROOT / "adapters" / adapter.home
     if not (folder / "conformance.toml").exists():
         pytest.skip(f"{adapter} has no conformance.toml")
     with what_it_asks(adapter) as (options, suite):
         serve = (
-            f"{environment(adapter.name)}/memdock-{adapter.name} serve --data {{data}} --grpc 127.0.0.1:{{port}}"
-            f" --http 127.0.0.1:{{http_port}} {options}"
+            f"{environment(adapter.home)}/memdock-{adapter.home} serve --data {{data}} --grpc 127.0.0.1:{{port}}"
+            f" --http 127.0.0.1:{{http_port}} {options} {' '.join(adapter.flags)}"
         )
         done = run_command(
             "memdock-conformance",

@@ -132,9 +132,10 @@ def test_a_model_that_fails_is_told_and_the_same_forget_ends_what_it_began(serve
     name = space()
     with served.client() as client:
         fill_pair(client, name, pair)
-        served.models.fail_from(1, [web.Response(status=400)])
+        served.models.fail_from(1, [web.Response(status=400) for _ in range(4)])  # a framework may try again itself
         with pytest.raises(MemdockError) as refused:
             client.forget(name, turn_ids=["t1"], request_id="once")
+        served.models.faults.clear()
         assert refused.value.reason == "PROVIDER_PROTOCOL_ERROR"
         client.forget(name, turn_ids=["t1"], request_id="once")
         check_half_is_left(served, client, name, pair)
@@ -144,9 +145,10 @@ def test_what_a_failed_forget_left_can_be_forgotten_too(served: RunningAdapter, 
     name = space()
     with served.client() as client:
         fill_pair(client, name, pair)
-        served.models.fail_from(1, [web.Response(status=400)])
+        served.models.fail_from(1, [web.Response(status=400) for _ in range(4)])
         with pytest.raises(MemdockError):
             client.forget(name, turn_ids=["t1"])
+        served.models.faults.clear()
         assert client.forget(name, turn_ids=["t2"]).erased_turn_ids == ("t2",)
         check_no_word(served, pair.asked)
         check_no_word(served, pair.replied)

@@ -42,7 +42,8 @@ class Adapter:
     "small talk" none. `flags` come on top of those that all adapters share. `chat_calls`: how many chat requests a
     turn of a user's costs, as the mean of a first and a second one. `tells_time`: whether prompts hold the time of a
     turn. `pairs`: whether a turn and its reply are one add. `service`: a fake of the hosted service behind it, which
-    asks the models then; the adapter asks none.
+    asks the models then; the adapter asks none. `distribution`: its folder in `adapters/`, where that has another
+    name.
     """
 
     name: str
@@ -52,6 +53,12 @@ class Adapter:
     pairs: bool = False
     flags: Sequence[str] = ()
     service: Callable[[], Service] | None = None
+    distribution: str = ""
+
+    @property
+    def home(self) -> str:
+        """The name of its folder in `adapters/`, of its environment and of its command."""
+        return self.distribution or self.name
 
     def __str__(self) -> str:
         return self.name
@@ -133,13 +140,33 @@ def hosted_chat(body: dict[str, Any]) -> str:
     return "" if "small talk" in said else said
 
 
+def memos_chat(body: dict[str, Any]) -> str:
+    """MemOS: every line of the conversation is a memory."""
+    prompt = body["messages"][-1]["content"]
+    said = re.search(r".*Conversation:\n(.*?)\s*Your Output:$", prompt, re.DOTALL)
+    assert said is not None, "MemOS's prompt has changed"
+    lines = re.findall(r"^(?:(?:user|assistant|system|tool): ?)?(?:\[[^\]]*\]: )?(.+)$", said[1], re.MULTILINE)
+    kept = [{"key": "", "memory_type": "UserMemory", "value": line, "tags": []} for line in lines]
+    memories = [each for each in kept if "small talk" not in each["value"]]
+    return json.dumps({"memory list": memories, "summary": ""})
+
+
 MEM0 = Adapter(name="mem0", chat=mem0_chat, chat_calls=1, pairs=True)
 MEM0G = Adapter(name="mem0g", chat=mem0g_chat, chat_calls=3, tells_time=False, pairs=True)
 GRAPHITI = Adapter(name="graphiti", chat=graphiti_chat, chat_calls=2.5)
 CORTEX = Adapter(name="cortex", chat=cortex_chat, chat_calls=1.5)
 ZEP_CLOUD = Adapter(name="zep-cloud", chat=hosted_chat, chat_calls=1, service=FakeZep)
 MEM0_HOSTED = Adapter(name="mem0-hosted", chat=hosted_chat, chat_calls=1, service=FakeMem0)
-ADAPTERS = (MEM0, MEM0G, GRAPHITI, CORTEX, ZEP_CLOUD, MEM0_HOSTED)
+MEMOS = Adapter(name="memos", chat=memos_chat, chat_calls=1, pairs=True)
+MEMOS_LIGHT = Adapter(
+    name="memos-light",
+    chat=memos_chat,
+    chat_calls=1,
+    pairs=True,
+    flags=("--system", "memos-light", "--memory", "light"),
+    distribution="memos",
+)
+ADAPTERS = (MEM0, MEM0G, GRAPHITI, CORTEX, ZEP_CLOUD, MEM0_HOSTED, MEMOS, MEMOS_LIGHT)
 
 
 def environment(name: str) -> Path:
@@ -237,7 +264,7 @@ def running(
             **(flags or {}),
         }
         words = ["serve", *adapter.flags, *(word for pair in given.items() for word in pair)]
-        command = str(environment(adapter.name) / f"memdock-{adapter.name}")
+        command = str(environment(adapter.home) / f"memdock-{adapter.home}")
         process = Daemon(adapter.name, command, words, folder)
         process.start()
         ends.callback(process.stop)

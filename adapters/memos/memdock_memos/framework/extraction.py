@@ -1,0 +1,52 @@
+"""What a model answers to MemOS's extraction: its memories, or a failure."""
+
+import json
+from typing import Any
+
+from memdock.errors import error
+from memdock_memos.framework.losses import lose
+
+Record = dict[str, Any]
+
+_USER = ("UserMemory", "用户记忆")
+
+
+def read_extraction(reply: str) -> Record:
+    """The reply in the form that MemOS stores without a loss. One without it is PROVIDER_PROTOCOL_ERROR.
+
+    MemOS itself takes such a reply for "nothing to remember", or stores the dialogue as it is, and drops memories of a
+    type that it does not know. Here those are LongTermMemory, as MemOS has it elsewhere.
+    """
+    found = _object(reply)
+    memories = found.get("memory list")
+    if not isinstance(memories, list) or not all(_is_memory(each) for each in memories):
+        raise lose(error("PROVIDER_PROTOCOL_ERROR", "The model answered no list of memories, which it was asked for."))
+    summary = found.get("summary")
+    return {
+        "memory list": [_memory(each) for each in memories],
+        "summary": summary if isinstance(summary, str) else "",
+    }
+
+
+def _object(reply: str) -> Record:
+    """The JSON object in a reply, fenced or between other words; an empty one where there is none."""
+    first, last = reply.find("{"), reply.rfind("}")
+    try:
+        found = json.loads(reply[first : last + 1], strict=False) if 0 <= first < last else {}
+    except ValueError:
+        return {}
+    return found if isinstance(found, dict) else {}
+
+
+def _is_memory(value: Any) -> bool:
+    return isinstance(value, dict) and isinstance(value.get("value"), str) and bool(value["value"].strip())
+
+
+def _memory(found: Record) -> Record:
+    key, tags, kind = found.get("key"), found.get("tags"), found.get("memory_type")
+    return {
+        "value": found["value"],
+        "key": key if isinstance(key, str) else "",
+        "tags": [tag for tag in tags if isinstance(tag, str)] if isinstance(tags, list) else [],
+        "memory_type": "UserMemory" if kind in _USER else "LongTermMemory",
+    }
