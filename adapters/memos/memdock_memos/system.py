@@ -2,18 +2,18 @@
 
 import asyncio
 import uuid
-from collections.abc import Callable, Collection, Sequence
+from collections.abc import Callable, Sequence
 from datetime import UTC, datetime
 from functools import partial
 from importlib.metadata import version
 from typing import TypeVar
 from zoneinfo import ZoneInfo
 
-from memdock.adapter.model_calls import model_calls
-from memdock.adapter.native_ids import NativeIds
-from memdock.adapter.pairs import group_turns
-from memdock.errors import MemdockError, error
-from memdock.system import Batch, Outcome, SystemInfo
+from memdock.adapter.framework_calls import FrameworkCalls, outcome_of
+from memdock.adapter.native_ids import NativeIds, source_of
+from memdock.adapter.pairs import add_groups, group_turns, halves_of
+from memdock.errors import MemdockError
+from memdock.system import Batch, SystemInfo
 from memdock.types import (
     Component,
     Erasure,
@@ -23,11 +23,8 @@ from memdock.types import (
     Residue,
     Selection,
     Software,
-    Source,
     Support,
     Turn,
-    TurnError,
-    TurnState,
 )
 from memdock_memos.stored import Framework, Said, Stored
 
@@ -51,15 +48,6 @@ _EMULATED = (
     Feature.BUFFERING,
     Feature.USAGE,
 )
-RETRYABLE = frozenset(
-    {
-        "PROVIDER_RATE_LIMITED",
-        "PROVIDER_TIMEOUT",
-        "PROVIDER_UNREACHABLE",
-        "PROVIDER_PROTOCOL_ERROR",
-        "STORE_UNREACHABLE",
-    }
-)
 
 
 class MemosSystem:
@@ -67,6 +55,7 @@ class MemosSystem:
 
     def __init__(self, name: str, framework: Framework, ids: NativeIds, *, pairs: bool) -> None:
         self._memos = framework
+        self._calls = FrameworkCalls("MemOS", store="PostgreSQL", store_packages=("psycopg2",))
         self._ids = ids
         self._pairs = pairs
         native = [Feature.FORGET_MEMORIES]
@@ -84,30 +73,14 @@ class MemosSystem:
     async def add(self, space: str, turns: Sequence[Turn], *, final: bool) -> Batch:
         """One add a group of turns, in order; a group that fails leaves the others be."""
         groups = group_turns(turns, final=final) if self._pairs else [(place,) for place in range(len(turns))]
-        outcomes: dict[int, Outcome] = {}
-        for group in groups:
-            outcome = await self._add(space, [turns[place] for place in group])
-            outcomes |= dict.fromkeys(group, outcome)
-        return Batch(outcomes=[outcomes[place] for place in sorted(outcomes)])
-
-    async def _add(self, space: str, turns: Sequence[Turn]) -> Outcome:
-        try:
-            memory_ids = await self._remember(space, turns, "extraction")
-        except MemdockError as fault:
-            retryable = fault.reason in RETRYABLE
-            return Outcome(
-                state=TurnState.FAILED, error=TurnError(reason=fault.reason, message=fault.message, retryable=retryable)
-            )
-        if not memory_ids:
-            return Outcome(state=TurnState.NO_MEMORY)
-        return Outcome(state=TurnState.SEARCHABLE, memory_ids=tuple(memory_ids))
+        return await add_groups(turns, groups, lambda group: outcome_of(self._remember(space, group, "extraction")))
 
     async def _remember(self, space: str, turns: Sequence[Turn], purpose: str) -> list[str]:
         """One add of MemOS's; nothing is left of one that fails."""
         group = uuid.uuid4().hex
         # Noted before, so that what a kill leaves behind is found when the turns come again.
         pair = turns if len(turns) > 1 else ()
-        await asyncio.to_thread(self._ids.add, space, [group], [_source(turn) for turn in turns], keep=pair)
+        await asyncio.to_thread(self._ids.add, space, [group], [source_of(turn) for turn in turns], keep=pair)
         try:
             memory_ids = await self._ask(space, purpose, lambda: self._memos.add(space, _said(turns, group)))
         except MemdockError:
@@ -126,7 +99,7 @@ class MemosSystem:
 
     async def list_memories(self, space: str, *, after: str, limit: int) -> Sequence[Memory]:
         """By id."""
-        found = await self._store(lambda: self._memos.memories(space))
+        found = await self._calls.run(lambda: self._memos.memories(space))
         page = sorted((each for each in found if each.memory_id > after), key=lambda each: each.memory_id)[:limit]
         return await self._memories(space, page)
 
@@ -139,16 +112,18 @@ class MemosSystem:
         not_found: list[str] = []
         halves: dict[str, list[Turn]] = {}
         if selection.memory_ids:
-            held = {each: await self._store(partial(self._memos.memory, space, each)) for each in selection.memory_ids}
+            held = {
+                each: await self._calls.run(partial(self._memos.memory, space, each)) for each in selection.memory_ids
+            }
             not_found = [each for each, memory in held.items() if memory is None]
             groups = [memory.group for memory in held.values() if memory is not None]
         else:
             groups = await asyncio.to_thread(self._ids.memories_of, space, selection.turn_ids)
-            halves = {group: await self._halves(space, group, set(selection.turn_ids)) for group in groups}
+            halves = await asyncio.to_thread(halves_of, self._ids, space, groups, set(selection.turn_ids))
         left = {turn.turn_id for turns in halves.values() for turn in turns}
         begun = await asyncio.to_thread(self._ids.memories_of, space, left)  # what a kill has left of adding them again
         groups = list(dict.fromkeys([*groups, *begun]))
-        memories = await self._store(lambda: self._memos.memories(space, groups))
+        memories = await self._calls.run(lambda: self._memos.memories(space, groups))
         sources = await asyncio.to_thread(self._ids.sources_of, space, groups)
         turn_ids = dict.fromkeys(source.turn_id for found in sources.values() for source in found)
         gone = tuple(turn_id for turn_id in turn_ids if turn_id not in left)
@@ -168,29 +143,24 @@ class MemosSystem:
             residual=residual,
         )
 
-    async def _halves(self, space: str, group: str, forgotten: Collection[str]) -> list[Turn]:
-        """What is left of the turns of an add without the forgotten ones."""
-        kept = await asyncio.to_thread(self._ids.kept, space, group)
-        return [turn for turn in kept if turn.turn_id not in forgotten]
-
     async def reset(self, space: str) -> Sequence[Residue]:
         """Erases all memories of the space."""
-        memory_ids = [each.memory_id for each in await self._store(lambda: self._memos.memories(space))]
-        await self._store(lambda: self._memos.clear(space))
+        memory_ids = [each.memory_id for each in await self._calls.run(lambda: self._memos.memories(space))]
+        await self._calls.run(lambda: self._memos.clear(space))
         await asyncio.to_thread(self._ids.remove_space, space)
         return await self._residue(space, memory_ids)
 
     async def check_ready(self) -> None:
         """Raises STORE_UNREACHABLE while the store is away."""
-        await self._store(self._memos.check)
+        await self._calls.run(self._memos.check)
 
     async def _erase(self, space: str, groups: Sequence[str]) -> tuple[Residue, ...]:
-        memory_ids = [each.memory_id for each in await self._store(lambda: self._memos.memories(space, groups))]
-        await self._store(lambda: self._memos.erase(space, groups))
+        memory_ids = [each.memory_id for each in await self._calls.run(lambda: self._memos.memories(space, groups))]
+        await self._calls.run(lambda: self._memos.erase(space, groups))
         return await self._residue(space, memory_ids)
 
     async def _residue(self, space: str, memory_ids: Sequence[str]) -> tuple[Residue, ...]:
-        left = await self._store(lambda: self._memos.left(space, memory_ids))
+        left = await self._calls.run(lambda: self._memos.left(space, memory_ids))
         return (
             *(Residue(component=component, items=items, verified=True) for component, items in left.items()),
             Residue(component=Component.LOG, items=0, verified=True, note="MemOS's log is not kept"),
@@ -211,26 +181,7 @@ class MemosSystem:
         ]
 
     async def _ask(self, space: str, purpose: str, work: Callable[[], ResultT]) -> ResultT:
-        """Runs what asks models; of two failures the model's own is told, which is the cause."""
-        with model_calls(space, purpose) as calls:
-            try:
-                result = await self._store(work)
-            finally:
-                calls.check()
-            return result
-
-    async def _store(self, work: Callable[[], ResultT]) -> ResultT:
-        try:
-            return await asyncio.to_thread(work)
-        except MemdockError:
-            raise
-        except Exception as fault:
-            # Its words may hold a text of a turn and are left out.
-            raise error("INTERNAL", f"MemOS failed ({type(fault).__name__}).") from fault
-
-
-def _source(turn: Turn) -> Source:
-    return Source(session_id=turn.session_id, turn_id=turn.turn_id)
+        return await self._calls.ask(space, purpose, asyncio.to_thread(work))
 
 
 def _said(turns: Sequence[Turn], group: str) -> Said:

@@ -10,7 +10,7 @@ from math import fsum, hypot
 from pathlib import Path
 from typing import Any
 
-from memdock.adapter.command import ModelAt
+from memdock.adapter.command import ModelAt, models_of
 from memdock.types import Component, Model, Query
 from memdock_memos.framework.extraction import read_extraction
 from memdock_memos.framework.losses import no_losses
@@ -43,10 +43,7 @@ class Light:
         self._general = GeneralTextMemory(config)
         self._general.parse_json_result = read_extraction
         self._folder = Folder(folder / "qdrant", embedder.dimension)
-        self.models: tuple[Model, ...] = (
-            Model(purpose="extraction", name=chat.model),
-            Model(purpose="embedding", name=embedder.model, dimension=embedder.dimension),
-        )
+        self.models: tuple[Model, ...] = models_of(chat, embedder)
         self.config: Mapping[str, Any] = {"memory": "light", "store": "qdrant"}
         self.scores = True
         self.may_keep_nothing = True

@@ -1,10 +1,11 @@
 """The product server of MemOS, as its handlers in this process: extraction, PostgreSQL, and its own search."""
 
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-from memdock.adapter.command import ModelAt
+from memdock.adapter.command import ModelAt, models_of
 from memdock.errors import error
 from memdock.types import Component, Model, Query
 from memdock_memos.framework.losses import no_losses
@@ -38,10 +39,7 @@ class Product:
             self._server = open_server(url)
         self._store = self._server.store
         self._add, self._search, self._dedup = add, search, dedup
-        self.models: tuple[Model, ...] = (
-            Model(purpose="extraction", name=chat.model),
-            Model(purpose="embedding", name=embedder.model, dimension=embedder.dimension),
-        )
+        self.models: tuple[Model, ...] = models_of(chat, embedder)
         self.config: Mapping[str, Any] = {
             "memory": "product", "store": "postgres", "add": add, "search": search, "dedup": dedup, "relativity": 0,
         }  # fmt: skip
@@ -89,18 +87,17 @@ class Product:
         )
         with no_losses():
             answer = self._server.search.handle_search_memories(request)
-        found = [each for cube in answer.data["text_mem"] for each in cube["memories"]]
-        held = {each.memory_id: each for each in self._store.memories(space, ids=[each["id"] for each in found])}
+        listed = [each for cube in answer.data["text_mem"] for each in cube["memories"]]
+        found = {each["id"]: each for each in reversed(listed)}  # a fine search may give one in several words
+        held = {each.memory_id: each for each in self._store.memories(space, ids=list(found))}
         return [
-            Stored(
-                memory_id=each["id"],
-                text=each["memory"],
-                group=held[each["id"]].group,
-                said_at=held[each["id"]].said_at,
-                score=float(each["metadata"]["relativity"]) if self.scores else None,
+            replace(
+                held[memory_id],
+                text=found[memory_id]["memory"],
+                score=float(found[memory_id]["metadata"]["relativity"]) if self.scores else None,
             )
-            for each in found
-            if each["id"] in held
+            for memory_id in dict.fromkeys(each["id"] for each in listed)
+            if memory_id in held
         ][: query.top_k]
 
     def memories(self, space: str, groups: Sequence[str] | None = None) -> list[Stored]:
