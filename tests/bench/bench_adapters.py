@@ -1,9 +1,9 @@
 """What our code costs around a framework: `PYTHONPATH=tests python -m bench.bench_adapters`.
 
 For each adapter whose environment is built: AddTurns until Flush is done, and Retrieve, over gRPC, less the time inside
-the framework's own functions; the median of the differences. Models are scripted and answer at once. Data are kept in
-memory (`/dev/shm`), since a disk's waits are no code; beside it what is ours on the disk, where an add waits for four
-commits. Exit code 1 where the share in memory is above the cap.
+the framework's own functions; the median of the differences, and of the rounds. Models are scripted and answer at once.
+Data are kept in memory (`/dev/shm`), since a disk's waits are no code; beside it what is ours on the disk, where an add
+waits for four commits. Exit code 1 where the share in memory is above the cap.
 
 Beside it, for information: how fast the reference memory stores and searches ready vectors, and mem0 without a model
 (`infer=False`) on the same PostgreSQL. The reference memory is asked over gRPC and keeps a ledger, mem0 is called by
@@ -19,6 +19,7 @@ import statistics
 import subprocess
 import sys
 import tempfile
+from collections.abc import Sequence
 from contextlib import closing
 from pathlib import Path
 from typing import Any
@@ -99,22 +100,31 @@ def inside(python: Path, what: str, options: dict[str, Any]) -> Any:
     return json.loads(done.stdout.splitlines()[-1])
 
 
-def measure_share(adapter: Adapter, python: Path, texts: list[str], calls: int) -> bool:
-    """Prints an adapter's own share; tells whether the caps hold."""
+def measure_share(adapter: Adapter, python: Path, texts: list[str], calls: int, rounds: int) -> bool:
+    """Prints an adapter's own share, the median of its rounds; tells whether the caps hold."""
     server = ModelServer(chat=adapter.chat, embed=embed_words)
     with models_in_thread(server):
         options: dict[str, Any] = {"url": server.url, "functions": FUNCTIONS[adapter.name], "texts": texts}
         options |= {"calls": calls, "dimension": DIMENSION}
-        in_memory, on_disk = (inside(python, adapter.name, {**options, "folder": each}) for each in (MEMORY, DISK))
+        measured = [
+            tuple(inside(python, adapter.name, {**options, "folder": each}) for each in (MEMORY, DISK))
+            for _ in range(rounds)
+        ]
     held = True
-    for call, times in in_memory.items():
-        whole, within = (statistics.median(column) for column in zip(*times[WARM:], strict=True))
-        ours, on_the_disk = (
-            statistics.median(total - part for total, part in each[call][WARM:]) for each in (in_memory, on_disk)
-        )
-        print(f"  {adapter.name:<10}{call:<10}{whole:>9.1f}{within:>11.1f}{ours:>9.2f}{on_the_disk:>9.2f}", end="")
+    for call in ("add", "retrieve"):
+        in_memory = [medians(memory[call]) for memory, _ in measured]
+        whole, within, ours = (statistics.median(column) for column in zip(*in_memory, strict=True))
+        on_disk = statistics.median(medians(disk[call])[2] for _, disk in measured)
+        print(f"  {adapter.name:<10}{call:<10}{whole:>9.1f}{within:>11.1f}{ours:>9.2f}{on_disk:>9.2f}", end="")
         held = told(f"  {ours / within:.2f} of the framework's; ours", ours, "at most", MAX_SHARE_MS) and held
     return held
+
+
+def medians(times: Sequence[tuple[float, float]]) -> tuple[float, float, float]:
+    """Of whole calls, of the framework in them, and of what is ours: milliseconds, without the first calls."""
+    whole, within = zip(*times[WARM:], strict=True)
+    ours = [total - part for total, part in times[WARM:]]
+    return statistics.median(whole), statistics.median(within), statistics.median(ours)
 
 
 async def reference(url: str, space: str, texts: list[str], vectors: Vectors, searches: int) -> dict[str, float]:
@@ -158,9 +168,9 @@ async def measure_stores(python: Path, texts: list[str], rounds: int, searches: 
 def main() -> None:
     """The command."""
     parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--calls", type=int, default=60, help="of AddTurns and of Retrieve for each adapter")
+    parser.add_argument("--calls", type=int, default=40, help="of AddTurns and of Retrieve in a round")
     parser.add_argument("--messages", type=int, default=400, help="that both stores take")
-    parser.add_argument("--rounds", type=int, default=3, help="of storing and searching them")
+    parser.add_argument("--rounds", type=int, default=3, help="of each measurement")
     parsed = parser.parse_args()
     structlog.configure(wrapper_class=structlog.make_filtering_bound_logger(logging.WARNING))
     pythons = {adapter.name: built(adapter.name) for adapter in ADAPTERS}
@@ -175,7 +185,7 @@ def main() -> None:
             why = "no environment is built" if python is None else "FUNCTIONS names none of its framework's"
             print(f"  {adapter.name:<10}not measured: {why}")
             continue
-        held = measure_share(adapter, python, texts, parsed.calls) and held
+        held = measure_share(adapter, python, texts, parsed.calls, parsed.rounds) and held
     if (mem0 := pythons.get("mem0")) is not None:
         asyncio.run(measure_stores(mem0, texts[: parsed.messages], parsed.rounds, searches=100))
     sys.exit(0 if held else 1)
