@@ -142,6 +142,27 @@ def test_a_relation_of_two_turns_goes_with_the_last_of_them(served: RunningAdapt
         assert texts(client, name) == set()
 
 
+@pytest.mark.parametrize("told_again", [False, True])
+def test_what_a_later_turn_made_outdated_does_not_come_back_with_a_half(
+    served: RunningAdapter, told_again: bool
+) -> None:
+    name, kazan, omsk = space(), ("anna", "lives_in", "kazan"), ("anna", "lives_in", "omsk")
+    drawn = {"one\ntwo": [kazan, ("anna", "likes", "tea")], "one": [kazan, ("anna", "has", "a cat")]}
+    script(served.models, {**drawn, "no longer": [omsk], "kazan again": [kazan]}, [kazan])
+    with served.client() as client:
+        fill(
+            client, name, turn("t1", "one"), replace(turn("t2", "two"), role="assistant"), turn("t3", "no longer", "s2")
+        )
+        assert texts(client, name) == {"anna -- likes -- tea", "anna -- lives_in -- omsk"}
+        if told_again:
+            fill(client, name, turn("t4", "kazan again", "s2"))
+        assert client.forget(name, turn_ids=["t2"]).erased_turn_ids == ("t2",)
+        left = {"anna -- lives_in -- omsk"} | ({"anna -- lives_in -- kazan"} if told_again else set())
+        assert texts(client, name) == left | {"anna -- has -- a_cat"}
+        client.forget(name, turn_ids=["t1"])
+        assert texts(client, name) == left
+
+
 def test_a_forgotten_name_at_which_others_stand_is_told(served: RunningAdapter) -> None:
     """mem0 takes a near node for a name: what one turn says is then told with the words of another."""
     name = space()

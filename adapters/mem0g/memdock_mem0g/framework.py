@@ -98,26 +98,30 @@ class GraphMemory:
         self.store: Store = Kuzu(self._graph) if neo4j is None else Neo4j(self._graph, neo4j.database)
         self.models = models_of(chat, embedder)
 
-    def add(self, space: str, text: str, note: Callable[[Change], None], *, again: bool = False) -> Change:
+    def add(
+        self, space: str, text: str, note: Callable[[Change], None], holds: Callable[[Relation], bool] | None = None
+    ) -> Change:
         """mem0's own steps of an add; all models are asked before anything is written, in one transaction.
 
-        `note` is called inside it: what it raises undoes the add. `again`: the text is an old one, which makes nothing
-        outdated any more.
+        `note` is called inside it: what it raises undoes the add. `holds` is given for an old text that is added again:
+        it makes nothing outdated any more, and its relations that do not hold are left out.
         """
         graph, whose = self._graph, {"user_id": space}
         token = _vectors.set({})
         try:
             kinds = graph._retrieve_nodes_from_data(text, whose)  # noqa: SLF001 - mem0's add, taken apart
             said = graph._establish_nodes_relations_from_data(text, whose, kinds)  # noqa: SLF001
-            outdated = [] if again else self._outdated(text, whose, list(kinds))
+            outdated = [] if holds else self._outdated(text, whose, list(kinds))
             names = tuple(dict.fromkeys(each[end] for each in said for end in ("source", "destination")))
             for name in names:
                 graph.embedding_model.embed(name)
             with self.store.transaction():
                 removed = _relations(graph._delete_entities(outdated, whose))  # noqa: SLF001
                 added = _relations(graph._add_entities(said, whose, kinds))  # noqa: SLF001
-                if removed:
-                    self.store.erase(space, ())  # the nodes that they leave alone
+                ended = [each for each in added if holds and not holds(each)]
+                if removed or ended:
+                    self.store.erase(space, ended)  # and the nodes that all these leave alone
+                added = tuple(each for each in added if each not in ended)
                 change = Change(added=added, removed=tuple(each for each in removed if each not in added), names=names)
                 note(change)
             return change

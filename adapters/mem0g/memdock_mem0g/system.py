@@ -1,15 +1,15 @@
 """`Mem0gSystem`: a pair of turns is one add, and each relation that mem0 draws from it knows its turns.
 
 Relations have no ids of their own: theirs here is a digest of the space and the relation. Beside them the file of
-native ids holds, with a prefix each, the adds (whose turns belong together, and are kept while they are two) and
-digests of the names that were said.
+native ids holds, with a prefix each, the adds (whose turns belong together, and are kept while they are two), digests
+of the names that were said, and relations that a later turn has made outdated.
 """
 
 import asyncio
 import hashlib
 import json
 import uuid
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from functools import partial
 from importlib.metadata import version
 from typing import TypeVar
@@ -48,7 +48,7 @@ _EMULATED = (
     Feature.BUFFERING,
     Feature.USAGE,
 )
-_ADD, _NAME = "add:", "name:"
+_ADD, _NAME, _ENDED = "add:", "name:", "ended:"
 
 
 class Mem0gSystem:
@@ -80,9 +80,9 @@ class Mem0gSystem:
         return await add_groups(turns, groups, lambda group: outcome_of(self._remember(space, group, "extraction")))
 
     async def _remember(
-        self, space: str, turns: Sequence[Turn], purpose: str, *, again: bool = False
+        self, space: str, turns: Sequence[Turn], purpose: str, holds: Callable[[Relation], bool] | None = None
     ) -> tuple[str, ...]:
-        """One add of mem0's: the ids of the relations that it drew."""
+        """One add of mem0's: the ids of the relations that it drew. `holds` as in `GraphMemory.add`."""
         add = f"{_ADD}{uuid.uuid4().hex}"
         text = "\n".join(turn.text for turn in turns if turn.role != "system")  # as in mem0's own add
         if not text:
@@ -97,9 +97,10 @@ class Mem0gSystem:
             sources = [source_of(turn) for turn in turns]
             self._ids.add(space, [add, *made], sources, keep=turns if len(turns) > 1 else ())
 
-        change = await self._ask(space, purpose, lambda: self._mem0g.add(space, text, note, again=again))
+        change = await self._ask(space, purpose, lambda: self._mem0g.add(space, text, note, holds))
         if change.removed:
-            await self._run(lambda: self._ids.remove(space, [_id(space, each) for each in change.removed]))
+            ended = {each: _ENDED + each for each in (_id(space, relation) for relation in change.removed)}
+            await self._run(lambda: self._ids.rename(space, ended))
         return tuple(_id(space, each) for each in change.added)
 
     async def retrieve(self, space: str, query: Query) -> Sequence[Memory]:
@@ -137,14 +138,16 @@ class Mem0gSystem:
         residual: tuple[Residue, ...] = ()
         if not dry_run:
             names = await self._run(lambda: self._names_only_of(space, turns))
+            ended = await self._run(lambda: self._ended_of(space, left))
             await self._run(lambda: self._ids.drop(space, erased_turns))
             await self._run(lambda: self._erase(space, [held[each] for each in gone]))
-            await self._run(lambda: self._ids.remove_turns(space, turns, but=adds))
+            await self._run(lambda: self._ids.remove_turns(space, turns, but=[*adds, *ended]))
             for add, half in halves.items():
                 if half:
-                    await self._remember(space, half, "forgetting", again=True)
+                    await self._remember(space, half, "forgetting", partial(self._holds, space, set(ended)))
                     await self._run(partial(self._ids.remove, space, [add]))
             await self._run(lambda: self._ids.remove(space, adds))
+            await self._run(lambda: self._ids.remove_turns(space, erased_turns))
             names -= (await self._run(lambda: self._ids.sources_of(space, names))).keys()
             residual = await self._residue(space, names)
             if left:
@@ -181,6 +184,14 @@ class Mem0gSystem:
 
     def _names_only_of(self, space: str, turns: Sequence[str]) -> set[str]:
         return {each for each in self._made_only_by(space, turns) if each.startswith(_NAME)}
+
+    def _holds(self, space: str, ended: Collection[str], relation: Relation) -> bool:
+        """Whether a relation of an old turn was never made outdated, or is told by another turn now."""
+        relation_id = _id(space, relation)
+        return _ENDED + relation_id not in ended or bool(self._ids.sources_of(space, [relation_id]))
+
+    def _ended_of(self, space: str, turns: Collection[str]) -> list[str]:
+        return [each for each in self._ids.memories_of(space, turns) if each.startswith(_ENDED)]
 
     def _made_only_by(self, space: str, turns: Sequence[str]) -> list[str]:
         sources = self._ids.sources_of(space, self._ids.memories_of(space, turns))

@@ -114,6 +114,12 @@ class NativeIds:
         with self._erasing() as db:
             db.executemany(query, [(space, each, spared) for each in turn_ids])
 
+    def rename(self, space: str, names: Mapping[str, str]) -> None:
+        """Gives memories other ids; what was noted under both is one."""
+        with self._writing() as db:
+            rows = [(new, space, old) for old, new in names.items()]
+            db.executemany("UPDATE OR REPLACE made SET memory_id = ? WHERE space = ? AND memory_id = ?", rows)
+
     def remove_space(self, space: str) -> None:
         """Forgets a space."""
         with self._erasing() as db:

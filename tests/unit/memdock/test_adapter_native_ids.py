@@ -55,6 +55,14 @@ def test_a_memory_outlives_one_of_its_turns_and_not_the_last(ids: NativeIds) -> 
     assert (ids.all_of("a"), ids.all_of("b")) == ([], ["m1"])
 
 
+def test_a_memory_that_is_renamed_keeps_its_turns(ids: NativeIds) -> None:
+    ids.rename("a", {"m1": "ended:m1", "m3": "m2", "m9": "m8"})
+    assert ids.sources_of("a", ["ended:m1", "m2"]) == {
+        each: (source("t1"), source("t2")) for each in ("ended:m1", "m2")
+    }
+    assert (set(ids.all_of("a")), ids.all_of("b")) == ({"ended:m1", "m2"}, ["m1"])
+
+
 def test_it_is_there_after_a_restart(ids: NativeIds, tmp_path: Path) -> None:
     ids.close()
     assert NativeIds(tmp_path / "ids.sqlite").all_of("a") == ["m1", "m2", "m3"]
