@@ -127,7 +127,9 @@ class FakeMem0(Service):
         return web.json_response({"count": len(rows), "next": more, "previous": None, "results": found})
 
     def _fitting(self, filters: Mapping[str, Any]) -> list[dict[str, Any]]:
-        _check_scope(filters)
+        _check(filters)
+        if not any("user_id" in part for part in filters.get("AND", [filters])):
+            raise RefusedError("filters without a user_id")
         return [row for row in self.memories.values() if _fits(row, filters)]
 
     async def _delete(self, request: web.Request) -> web.StreamResponse:
@@ -164,23 +166,26 @@ class FakeMem0(Service):
         )
 
 
-def _check_scope(filters: Mapping[str, Any]) -> None:
-    parts = filters.get("AND", [filters])
-    if not any(isinstance(part.get("user_id"), str) for part in parts):
-        raise RefusedError("filters without a user_id")
+def _check(condition: Any) -> None:
+    """AND, OR, a user and equal metadata: what the service takes of its grammar, and this fake of that."""
+    if not isinstance(condition, dict) or len(condition) != 1:
+        raise RefusedError("a condition of another form")
+    ((name, value),) = condition.items()
+    if name in ("AND", "OR") and isinstance(value, list) and value:
+        for each in value:
+            _check(each)
+    elif not (name == "user_id" and isinstance(value, str)) and not (
+        name == "metadata" and isinstance(value, dict) and all(isinstance(each, str) for each in value.values())
+    ):
+        raise RefusedError(f"a condition that this fake does not have: {name}")
 
 
 def _fits(row: Mapping[str, Any], condition: Mapping[str, Any]) -> bool:
-    """AND, OR, a user and equal metadata: what the service takes of its grammar, and this fake of that."""
-    if len(condition) != 1:
-        raise RefusedError("a condition of another form")
     ((name, value),) = condition.items()
     if name == "AND":
         return all(_fits(row, each) for each in value)
     if name == "OR":
         return any(_fits(row, each) for each in value)
-    if name == "user_id" and isinstance(value, str):
+    if name == "user_id":
         return bool(row["user_id"] == value)
-    if name == "metadata" and isinstance(value, dict) and all(isinstance(each, str) for each in value.values()):
-        return all(row["metadata"].get(key) == wanted for key, wanted in value.items())
-    raise RefusedError(f"a filter that this fake does not have: {name}")
+    return all((row["metadata"] or {}).get(key) == wanted for key, wanted in value.items())
