@@ -28,11 +28,12 @@ async def open_system(settings: AdapterSettings) -> AsyncIterator[System]:
     async with AsyncExitStack() as ends:
         store = await asyncio.to_thread(Store, settings.data / "chroma")
         ends.push_async_callback(asyncio.to_thread, store.close)
-        models = Models.at(settings.chat, settings.embedder, max_tokens=settings.more["chat_max_tokens"])
+        asked = settings.chat, settings.embedder
+        models = Models.at(*asked, max_tokens=settings.more["chat_max_tokens"])
         ends.callback(models.close)
         ids = NativeIds(settings.data / "ids.sqlite")
         ends.callback(ids.close)
-        yield CortexSystem(settings.system, Cortex(store, models), store, ids, models)
+        yield CortexSystem(settings.system, Cortex(store, models), store, ids, models=asked)
 
 
 main = adapter_command("cortex", "cortex behind the Memdock protocol.", open_system, _OPTIONS)

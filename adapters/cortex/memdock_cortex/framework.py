@@ -13,6 +13,7 @@ from datetime import datetime
 from types import ModuleType, SimpleNamespace
 from typing import Any
 
+from memdock.adapter.model_calls import check_calls
 from memdock.errors import error
 from memdock_cortex.doors import Doors, Models, seen_by
 from memdock_cortex.store import Note, Store
@@ -76,6 +77,7 @@ class Cortex:
             doors,
             lambda: system.add_note(text, time=said.isoformat() if said else UNKNOWN, user_id=user, id=note_id),
         )
+        check_calls()
         doors.commit()
         if not self._store.notes(user, [note_id]):
             raise error("INTERNAL", "cortex did not store the note.")

@@ -17,6 +17,8 @@ from chromadb.config import Settings
 from chromadb.errors import NotFoundError
 
 Fields = Mapping[str, Any]
+_NEW = ".new"  # of a collection that takes the place of another; no user's name has a dot
+_BATCH = 1000
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -37,6 +39,7 @@ class Store:
         self._folder = folder
         self._lock = threading.Lock()
         self._client = chromadb.PersistentClient(path=str(folder), settings=Settings(anonymized_telemetry=False))
+        self._finish_rewriting()
         self._drop_orphans()
 
     def count(self, user: str) -> int:
@@ -81,9 +84,7 @@ class Store:
         """Stores notes in one transaction, in the place of those with the same ids."""
         before = {note.note_id: note.fields for note in self.notes(user, [note.note_id for note in notes])}
         with self._lock:
-            collection = self._client.get_or_create_collection(
-                _name(user), metadata={"hnsw:space": "cosine"}, embedding_function=None
-            )
+            collection = self._create(_name(user))
             collection.upsert(
                 ids=[note.note_id for note in notes],
                 documents=[note.text for note in notes],
@@ -101,6 +102,8 @@ class Store:
             found = self._collection(user)
             if found is not None and note_ids:
                 found.delete(ids=list(note_ids))
+                if self._is_indexed(found):
+                    self._rewrite(user, found)
         logged = self._scrub({*note_ids, *rewritten})
         return len(self.notes(user, note_ids)), logged
 
@@ -144,6 +147,37 @@ class Store:
             db.execute("INSERT INTO embedding_fulltext_search (embedding_fulltext_search) VALUES ('optimize')")
             db.execute("VACUUM")
             return sum(int(db.execute(f"SELECT count(*) {past}", (each,)).fetchone()[0]) for each in note_ids)
+
+    def _is_indexed(self, collection: Any) -> bool:
+        """Whether an index file is there, which chroma begins near a thousand notes; what is deleted stays in it."""
+        with closing(self._file()) as db:
+            rows = db.execute("SELECT id FROM segments WHERE collection = ?", (str(collection.id),)).fetchall()
+        return any((self._folder / str(row[0]) / "data_level0.bin").exists() for row in rows)
+
+    def _rewrite(self, user: str, old: Any) -> None:
+        """Puts another collection, with an index of its own, in the place of a user's."""
+        new = self._create(_name(user) + _NEW)
+        ids = old.get(include=[])["ids"]
+        for start in range(0, len(ids), _BATCH):
+            got = old.get(ids=ids[start : start + _BATCH], include=["documents", "metadatas", "embeddings"])
+            new.add(**{name: got[name] for name in ("ids", "documents", "metadatas", "embeddings")})
+        self._client.delete_collection(_name(user))
+        new.modify(name=_name(user))
+        self._drop_orphans()
+
+    def _finish_rewriting(self) -> None:
+        """After a kill in `_rewrite`: the old collection is whole until it is deleted, and the new one then."""
+        names = {each.name for each in self._client.list_collections()}
+        for name in names:
+            if not name.endswith(_NEW):
+                continue
+            if name.removesuffix(_NEW) in names:
+                self._client.delete_collection(name)
+            else:
+                self._client.get_collection(name, embedding_function=None).modify(name=name.removesuffix(_NEW))
+
+    def _create(self, name: str) -> Any:
+        return self._client.get_or_create_collection(name, metadata={"hnsw:space": "cosine"}, embedding_function=None)
 
     def _drop_orphans(self) -> None:
         """Removes the index files of collections that are deleted, which chroma leaves."""

@@ -2,38 +2,32 @@
 
 import asyncio
 import re
-import sqlite3
 import uuid
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Iterable, Sequence
 from datetime import datetime
+from functools import partial
 from importlib.metadata import version
-from typing import Any, TypeVar
+from typing import Any
 
-from memdock.adapter.model_calls import model_calls
-from memdock.adapter.native_ids import NativeIds
-from memdock.errors import MemdockError, error
-from memdock.system import Batch, Outcome, SystemInfo
+from memdock.adapter.command import ModelAt, models_of
+from memdock.adapter.framework_calls import FrameworkCalls, outcome_of
+from memdock.adapter.native_ids import NativeIds, source_of
+from memdock.errors import MemdockError
+from memdock.system import Batch, SystemInfo
 from memdock.types import (
     Component,
     Erasure,
     Feature,
     Memory,
-    Model,
     Query,
     Residue,
     Selection,
     Software,
-    Source,
     Support,
     Turn,
-    TurnError,
-    TurnState,
 )
-from memdock_cortex.doors import Models
 from memdock_cortex.framework import COMMIT, UNKNOWN, Cortex, merged_into
 from memdock_cortex.store import Note, Store
-
-ResultT = TypeVar("ResultT")
 
 _NATIVE = (Feature.SCORES, Feature.EVENT_TIME, Feature.FILTER_TIME)
 _EMULATED = (
@@ -46,21 +40,15 @@ _EMULATED = (
     Feature.SOURCES,
     Feature.USAGE,
 )
-_RETRYABLE = frozenset(
-    {
-        "PROVIDER_RATE_LIMITED",
-        "PROVIDER_TIMEOUT",
-        "PROVIDER_UNREACHABLE",
-        "PROVIDER_PROTOCOL_ERROR",
-        "STORE_UNREACHABLE",
-    }
-)
 
 
 class CortexSystem:
-    """See `memdock.system.System`. `store` and `models` are those that `cortex` stands on."""
+    """See `memdock.system.System`. `store` is that of `cortex`; `models`: chat and embedder."""
 
-    def __init__(self, name: str, cortex: Cortex, store: Store, ids: NativeIds, models: Models) -> None:
+    def __init__(
+        self, name: str, cortex: Cortex, store: Store, ids: NativeIds, *, models: tuple[ModelAt, ModelAt]
+    ) -> None:
+        self._calls = FrameworkCalls("cortex", store="chroma", store_packages=("chromadb", "sqlite3"))
         self._cortex = cortex
         self._store = store
         self._ids = ids
@@ -69,39 +57,34 @@ class CortexSystem:
             adapter=Software(name="memdock-cortex", version=version("memdock-cortex")),
             framework=Software(name="cortex", version=COMMIT),
             features={**dict.fromkeys(_NATIVE, Support.NATIVE), **dict.fromkeys(_EMULATED, Support.EMULATED)},
-            models=(
-                Model(purpose="extraction", name=models.chat_model),
-                Model(purpose="embedding", name=models.embedder_model, dimension=models.dimension),
-            ),
+            models=models_of(*models),
             config={"store": "chroma", "smart_collections": False, "memory_source": "ltm"},
         )
 
     async def add(self, space: str, turns: Sequence[Turn], *, final: bool) -> Batch:  # noqa: ARG002 - nothing waits
         """One note a turn, in order; a turn that fails leaves the others be."""
-        return Batch(outcomes=[await self._add(space, turn) for turn in turns])
+        return Batch(outcomes=[await outcome_of(self._add(space, turn)) for turn in turns])
 
-    async def _add(self, space: str, turn: Turn) -> Outcome:
+    async def _add(self, space: str, turn: Turn) -> list[str]:
         note_id = str(uuid.uuid4())
         # Noted before, so that what a kill leaves behind is found when the turn comes again.
-        source = Source(session_id=turn.session_id, turn_id=turn.turn_id)
-        await asyncio.to_thread(self._ids.add, space, [note_id], [source])
+        await asyncio.to_thread(self._ids.add, space, [note_id], [source_of(turn)])
         text = f"{turn.name or turn.role}: {turn.text}"
+        adding = asyncio.to_thread(self._cortex.add, user_of(space), note_id, text, turn.time)
         try:
-            await self._ask(space, "extraction", lambda: self._cortex.add(user_of(space), note_id, text, turn.time))
-        except MemdockError as fault:
+            await self._calls.ask(space, "extraction", adding)
+        except MemdockError:
             await self._erase(space, [note_id])
-            told = TurnError(reason=fault.reason, message=fault.message, retryable=fault.reason in _RETRYABLE)
-            return Outcome(state=TurnState.FAILED, error=told)
-        return Outcome(state=TurnState.SEARCHABLE, memory_ids=(note_id,))
+            raise
+        return [note_id]
 
     async def retrieve(self, space: str, query: Query) -> Sequence[Memory]:
         """cortex's search of its long-term memory, filtered there."""
         if not query.text.strip():
             return []
         where = await asyncio.to_thread(self._where, space, query)
-        found = await self._ask(
-            space, "query", lambda: self._cortex.search(user_of(space), query.text, where, k=query.top_k)
-        )
+        searching = asyncio.to_thread(self._cortex.search, user_of(space), query.text, where, k=query.top_k)
+        found = await self._calls.ask(space, "query", searching)
         scores = {str(each["id"]): float(each["score"]) for each in found}
         notes = {note.note_id: note for note in await self._notes(space, list(scores))}
         # One that is not there any longer was erased while the search went on.
@@ -133,23 +116,25 @@ class CortexSystem:
 
     async def reset(self, space: str) -> Sequence[Residue]:
         """Erases the space's collection, and what the file keeps of it."""
-        left = await _told(lambda: self._store.reset(user_of(space)))
+        left = await self._calls.run(partial(self._store.reset, user_of(space)))
         await asyncio.to_thread(self._ids.remove_space, space)
         return _residue(left)
 
     async def check_ready(self) -> None:
         """Raises STORE_UNREACHABLE while chroma's file cannot be read."""
-        await _told(self._store.check)
+        await self._calls.run(self._store.check)
 
     async def _erase(self, space: str, note_ids: Sequence[str]) -> tuple[Residue, ...]:
         # A note that had changed is embedded anew where it becomes what it was.
-        left = await self._ask(space, "forgetting", lambda: self._cortex.erase(user_of(space), note_ids))
+        left = await self._calls.ask(
+            space, "forgetting", asyncio.to_thread(self._cortex.erase, user_of(space), note_ids)
+        )
         await asyncio.to_thread(self._ids.remove, space, note_ids)
         return _residue(left)
 
     async def _notes(self, space: str, note_ids: Iterable[str] | None = None) -> list[Note]:
         ids = None if note_ids is None else list(note_ids)
-        return await _told(lambda: self._store.notes(user_of(space), ids))
+        return await self._calls.run(partial(self._store.notes, user_of(space), ids))
 
     async def _memories(
         self, space: str, notes: Sequence[Note], scores: dict[str, float] | None = None
@@ -183,34 +168,10 @@ class CortexSystem:
             found.append({"timestamp_epoch": {"$lt": query.until.timestamp()}})
         return {"$and": found} if len(found) > 1 else next(iter(found), None)
 
-    async def _ask(self, space: str, purpose: str, work: Callable[[], ResultT]) -> ResultT:
-        """Runs what asks models; of two failures the model's own is told, which is the cause."""
-        with model_calls(space, purpose) as calls:
-            try:
-                result = await _told(work)
-            except MemdockError:
-                calls.check()
-                raise
-            calls.check()
-            return result
-
 
 def user_of(space: str) -> str:
     """cortex's name of a space, of letters, digits and _ alone; no two spaces share one."""
     return re.sub("[^A-Za-z0-9]", lambda found: "".join(f"_{byte:02X}" for byte in found[0].encode()), space)
-
-
-async def _told(work: Callable[[], ResultT]) -> ResultT:
-    """A framework's exception by its kind; its words may hold a text of a turn and are left out."""
-    try:
-        return await asyncio.to_thread(work)
-    except MemdockError:
-        raise
-    except Exception as fault:
-        kind = type(fault).__name__
-        if isinstance(fault, (OSError, sqlite3.Error)) or type(fault).__module__.startswith("chromadb"):
-            raise error("STORE_UNREACHABLE", f"chroma cannot be used now ({kind}).") from fault
-        raise error("INTERNAL", f"cortex failed ({kind}).") from fault
 
 
 def _residue(left: tuple[int, int]) -> tuple[Residue, ...]:

@@ -1,0 +1,108 @@
+"""A framework's source comes at the pinned commit from wherever it is said to be, or is told to be away."""
+
+import importlib.util
+import re
+import subprocess
+from pathlib import Path
+from types import ModuleType, SimpleNamespace
+
+import pytest
+
+from support import adapters
+from support.processes import free_port
+
+ROOT = Path(__file__).parents[2]
+
+
+@pytest.fixture(scope="module")
+def environment() -> ModuleType:
+    spec = importlib.util.spec_from_file_location("adapters_environment", ROOT / "adapters" / "environment.py")
+    assert spec is not None
+    assert spec.loader is not None
+    module = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    return module
+
+
+@pytest.fixture
+def repository(tmp_path: Path) -> tuple[Path, str]:
+    """A repository whose pinned commit is not its newest: its folder, and that commit."""
+    folder = tmp_path / "repository"
+    folder.mkdir()
+
+    def git(*words: str) -> str:
+        who = ("-c", "user.name=a", "-c", "user.email=a@b", "-c", "commit.gpgsign=false")
+        done = subprocess.run(["git", "-C", folder, *who, *words], capture_output=True, text=True, check=True)
+        return done.stdout.strip()
+
+    git("init", "--quiet")
+    for words in ("pinned", "newer"):
+        (folder / "file").write_text(words)
+        git("add", "file")
+        git("commit", "--quiet", "-m", words)
+    return folder, git("rev-parse", "HEAD~1")
+
+
+def fetch(environment: ModuleType, pin: str, clone: Path) -> str:
+    clone.mkdir()
+    fetched: str = environment._fetch("cortex", pin, clone)
+    return (Path(fetched) / "file").read_text()
+
+
+def test_the_pinned_commit_is_had_from_its_address(
+    environment: ModuleType, repository: tuple[Path, str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    folder, commit = repository
+    monkeypatch.delenv("MEMDOCK_CORTEX_SOURCE", raising=False)
+    assert fetch(environment, f"git+{folder.as_uri()}@{commit}", tmp_path / "clone") == "pinned"
+
+
+def test_the_variable_goes_before_the_address(
+    environment: ModuleType, repository: tuple[Path, str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    folder, commit = repository
+    monkeypatch.chdir(folder.parent)
+    monkeypatch.setenv("MEMDOCK_CORTEX_SOURCE", "repository")  # from where one is
+    assert fetch(environment, f"git+http://127.0.0.1:{free_port()}/@{commit}", tmp_path / "clone") == "pinned"
+
+
+@pytest.mark.parametrize("what", ["no address", "no folder", "no commit"])
+def test_what_cannot_be_had_says_what_to_do(
+    what: str,
+    environment: ModuleType,
+    repository: tuple[Path, str],
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    folder, commit = repository
+    given = {"no address": "", "no folder": str(tmp_path / "nowhere"), "no commit": str(folder)}[what]
+    monkeypatch.setenv("MEMDOCK_CORTEX_SOURCE", given)
+    if what == "no commit":
+        commit = "0" * 40
+    with pytest.raises(SystemExit) as ended:
+        fetch(environment, f"git+http://127.0.0.1:{free_port()}/@{commit}", tmp_path / "clone")
+    assert ended.value.code == environment.SOURCE_AWAY == adapters.SOURCE_AWAY
+    said = capsys.readouterr().err
+    assert "set MEMDOCK_CORTEX_SOURCE to a clone of its repository that has the commit" in said
+    assert commit in said
+
+
+def test_a_pin_without_a_whole_commit_is_refused(environment: ModuleType, tmp_path: Path) -> None:
+    with pytest.raises(SystemExit, match="the commit in 40 digits"):
+        fetch(environment, "git+https://host/repository@main", tmp_path / "clone")
+
+
+@pytest.mark.parametrize("path", sorted((ROOT / "adapters").glob("*/source.txt")), ids=lambda path: path.parent.name)
+def test_an_adapter_tells_the_commit_that_is_pinned(path: Path) -> None:
+    commit = path.read_text().strip().rpartition("@")[2]
+    assert re.fullmatch("[0-9a-f]{40}", commit)
+    name = path.parent.name
+    assert f'COMMIT = "{commit}"' in (path.parent / f"memdock_{name}" / "framework.py").read_text()
+
+
+def test_tests_of_a_framework_that_is_away_are_skipped_by_name(monkeypatch: pytest.MonkeyPatch) -> None:
+    away = SimpleNamespace(returncode=adapters.SOURCE_AWAY, stdout="", stderr="building ...\nthe source is away\n")
+    monkeypatch.setattr(adapters, "_built", lambda name: away)
+    with pytest.raises(pytest.skip.Exception, match="cortex is not tested: the source is away"):
+        adapters.environment("cortex")
