@@ -32,12 +32,13 @@ COMMANDS: Mapping[str, tuple[str, str]] = MappingProxyType(
         "label": ("memdock_evaluator.judging.label_command:label", "Let people judge a sample of a run."),
         "cache": ("memdock_evaluator.answer.cache_command:cache", "Show and purge a cache of models' replies."),
         "serve": ("memdock_evaluator.service.command:serve", "Start, follow and read runs over HTTP."),
+        "capacity": ("memdock_evaluator.capacity.command:capacity", "Simulate how time and money grow with size."),
         "dataset": ("memdock_evaluator.dataset.command:dataset", "Look into data files, check and convert them."),
     }
 )
 """Name -> where the command is, and a line on it."""
 
-EXTRAS: Mapping[str, str] = MappingProxyType({"serve": "service"})
+EXTRAS: Mapping[str, str] = MappingProxyType({"capacity": "capacity", "serve": "service"})
 """Commands that need an extra of this distribution."""
 
 

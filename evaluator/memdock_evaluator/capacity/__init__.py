@@ -1,0 +1,1 @@
+"""How time and money of evaluations grow, by a simulation of discrete events; validated by `bench.bench_capacity`."""
