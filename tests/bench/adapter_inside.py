@@ -70,7 +70,7 @@ class Inside:
 
 async def share(name: str, options: dict[str, Any]) -> dict[str, list[list[float]]]:
     """For each call of AddTurns and Flush, and of Retrieve: all its milliseconds, and those inside the framework."""
-    cli = importlib.import_module(f"memdock_{name}.cli")
+    cli = importlib.import_module(f"memdock_{name.replace('-', '_')}.cli")
     inside = Inside()
     with tempfile.TemporaryDirectory(prefix="memdock-bench-", dir=options["folder"]) as folder:
         model = ModelAt(url=options["url"], model="m", dimension=options["dimension"])

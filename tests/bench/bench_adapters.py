@@ -64,8 +64,21 @@ FUNCTIONS = {
         "graphiti_core.nodes:EpisodicNode.save",
         "graphiti_core.nodes:EpisodicNode.get_by_uuids",
     ),
+    "cortex": (
+        "cortex.memory_system:AgenticMemorySystem.add_note",
+        "cortex.memory_system:AgenticMemorySystem.search",
+        "chromadb.api.client:Client.get_collection",
+        "chromadb.api.client:Client.get_or_create_collection",
+        "chromadb.api.models.Collection:Collection.get",
+        "chromadb.api.models.Collection:Collection.upsert",
+        "chromadb.api.models.Collection:Collection.query",
+    ),
+    "memos": (
+        "memos.api.handlers.add_handler:AddHandler.handle_add_memories",
+        "memos.api.handlers.search_handler:SearchHandler.handle_search_memories",
+    ),
 }
-"""The framework's own functions that an add and a search of its adapter call."""
+"""The functions of the framework, and of its store, that an add and a search of its adapter call."""
 
 
 def built(name: str) -> Path | None:
@@ -107,7 +120,7 @@ def measure_share(adapter: Adapter, python: Path, texts: list[str], calls: int, 
         options: dict[str, Any] = {"url": server.url, "functions": FUNCTIONS[adapter.name], "texts": texts}
         options |= {"calls": calls, "dimension": DIMENSION}
         measured = [
-            tuple(inside(python, adapter.name, {**options, "folder": each}) for each in (MEMORY, DISK))
+            tuple(inside(python, adapter.home, {**options, "folder": each}) for each in (MEMORY, DISK))
             for _ in range(rounds)
         ]
     held = True
@@ -173,7 +186,7 @@ def main() -> None:
     parser.add_argument("--rounds", type=int, default=3, help="of each measurement")
     parsed = parser.parse_args()
     structlog.configure(wrapper_class=structlog.make_filtering_bound_logger(logging.WARNING))
-    pythons = {adapter.name: built(adapter.name) for adapter in ADAPTERS}
+    pythons = {adapter.name: built(adapter.home) for adapter in ADAPTERS}
     texts = real_texts(max(parsed.calls + 1, parsed.messages), 160)
     texts = [f"{place} {text}".strip() for place, text in enumerate(texts)]
     print(f"one commit on this disk: {commit_ms():.2f} ms")
@@ -182,7 +195,7 @@ def main() -> None:
     for adapter in ADAPTERS:
         python = pythons[adapter.name]
         if python is None or adapter.name not in FUNCTIONS:
-            why = "no environment is built" if python is None else "FUNCTIONS names none of its framework's"
+            why = "FUNCTIONS names none of its framework's" if python else "no environment is built"
             print(f"  {adapter.name:<10}not measured: {why}")
             continue
         held = measure_share(adapter, python, texts, parsed.calls, parsed.rounds) and held
