@@ -38,6 +38,10 @@ _EMULATED = (
     Feature.SOURCES,
 )
 _ADDS_A_BATCH = 8
+_GIVEN_UP = "given up: "
+"""Stands before the group of an add whose turns are FAILED and of which more may come: that is not told, and erased by
+the next Forget or try of its turns."""
+_LATE = "mem0 is still at work on an add: what comes of it is not told here, and stays there"
 _HISTORY = "mem0 keeps what was sent in its events, and histories of memories: no call deletes either"
 
 
@@ -103,7 +107,7 @@ class Mem0HostedSystem:
                 raise error("PROVIDER_PROTOCOL_ERROR", "mem0 could not work the turn in: its event is FAILED.")
             memories = await self._mem0.memories(user, {group})
         except MemdockError:
-            await self._give_up(space, group)
+            await self._give_up(space, group, turns)
             raise
         if not memories:
             await asyncio.to_thread(self._ids.remove, space, [group])
@@ -143,26 +147,25 @@ class Mem0HostedSystem:
             groups = list(dict.fromkeys(each["group"] for each in chosen if each["group"]))
             alone = [each["id"] for each in chosen if not each["group"]]  # none of ours
         else:
-            groups = await asyncio.to_thread(self._ids.memories_of, space, selection.turn_ids)
+            groups = await self._groups_of(space, selection.turn_ids)
             halves = await asyncio.to_thread(halves_of, self._ids, space, groups, set(selection.turn_ids))
         left = {turn.turn_id for turns in halves.values() for turn in turns}
-        begun = await asyncio.to_thread(self._ids.memories_of, space, left)  # what a kill has left of adding them again
+        begun = await self._groups_of(space, left)  # what a kill has left of adding them again
         groups = list(dict.fromkeys([*groups, *begun]))
-        if not dry_run:
-            await self._settle(user, groups)
+        ended = dry_run or await self._settle(user, groups)
         memory_ids = [*alone, *(str(each["id"]) for each in await self._mem0.memories(user, groups))]
-        sources = await asyncio.to_thread(self._ids.sources_of, space, groups)
+        sources = await asyncio.to_thread(self._ids.sources_of, space, _names(groups))
         turn_ids = dict.fromkeys(source.turn_id for found in sources.values() for source in found)
         gone = tuple(turn_id for turn_id in turn_ids if turn_id not in left)
         residual: tuple[Residue, ...] = ()
         if not dry_run:
             await asyncio.to_thread(self._ids.drop, space, gone)
-            residual = await self._erase(space, groups, memory_ids)
+            residual = await self._erase(user, groups, memory_ids, ended=ended)
             for group, turns in halves.items():
                 if turns:
                     await self._remember(space, turns)
                     await asyncio.to_thread(self._ids.remove, space, [group])
-            await asyncio.to_thread(self._ids.remove, space, groups)
+            await asyncio.to_thread(self._ids.remove, space, _names(groups))
         return Erasure(
             erased_memory_ids=tuple(memory_ids), erased_turn_ids=gone, not_found=tuple(not_found), residual=residual
         )
@@ -170,7 +173,7 @@ class Mem0HostedSystem:
     async def reset(self, space: str) -> Sequence[Residue]:
         """Has all memories of the user deleted, and waits until they are."""
         user = self._user(space)
-        await self._settle(user)
+        ended = await self._settle(user)
         if event_id := await self._mem0.erase_user(user):
             await self._ended(event_id)
 
@@ -179,7 +182,12 @@ class Mem0HostedSystem:
 
         await settled(gone, self._processing_s, "mem0 did not delete the memories of a user")
         await asyncio.to_thread(self._ids.remove_space, space)
-        return _residue(0)
+        return _residue(0, ended=ended)
+
+    async def _groups_of(self, space: str, turn_ids: Collection[str]) -> list[str]:
+        """The adds in which any of these turns had a part, those that were given up, too."""
+        names = await asyncio.to_thread(self._ids.memories_of, space, turn_ids)
+        return list(dict.fromkeys(name.removeprefix(_GIVEN_UP) for name in names))
 
     async def _ended(self, event_id: str) -> Event:
         """The event, once it is done; PROVIDER_TIMEOUT where that takes too long."""
@@ -192,40 +200,62 @@ class Mem0HostedSystem:
         await settled(done, self._processing_s, "mem0 did not work the turn in")
         return seen[0]
 
-    async def _settle(self, user: str, groups: Collection[str] | None = None) -> None:
-        """Waits until nothing more comes of these adds, or of any of the user's: a kill may have left them at work."""
-        if groups is not None and self._done.issuperset(groups):
-            return
-        for event in await self._mem0.pending(user):
-            if groups is None or event.group in groups:
-                await self._ended(event.event_id)
-        self._done.update(groups or ())
+    async def _settle(self, user: str, groups: Collection[str] | None = None) -> bool:
+        """Waits until nothing more comes of these adds, or of any of the user's: a kill may have left them at work.
 
-    async def _give_up(self, space: str, group: str) -> None:
-        """Erases what is left of an add that failed; where that fails too, or more may come of it, it stays noted."""
+        False where mem0 takes too long over one of them: what comes of that is not told, since nothing notes it.
+        """
+        if groups is not None and self._done.issuperset(groups):
+            return True
         try:
-            memories = await self._mem0.memories(self._user(space), {group})
-            await self._erase(space, [group], [str(each["id"]) for each in memories])
+            for event in await self._mem0.pending(user):
+                if groups is None or event.group in groups:
+                    await self._ended(event.event_id)
+        except MemdockError as fault:
+            if fault.reason != "PROVIDER_TIMEOUT":
+                raise
+            return False
+        self._done.update(groups or ())
+        return True
+
+    async def _give_up(self, space: str, group: str, turns: Sequence[Turn]) -> None:
+        """Erases what is left of an add that failed; where that fails too, or more may come of it, that stays noted."""
+        name = f"{_GIVEN_UP}{group}"
+        await asyncio.to_thread(self._ids.add, space, [name], [source_of(turn) for turn in turns])
+        await asyncio.to_thread(self._ids.remove, space, [group])
+        user, ended = self._user(space), group in self._done
+        try:
+            memories = await self._mem0.memories(user, {group})
+            await self._erase(user, [group], [str(each["id"]) for each in memories], ended=ended)
         except MemdockError:
             return
-        if group in self._done:
-            await asyncio.to_thread(self._ids.remove, space, [group])
+        if ended:
+            await asyncio.to_thread(self._ids.remove, space, [name])
 
-    async def _erase(self, space: str, groups: Sequence[str], memory_ids: Sequence[str]) -> tuple[Residue, ...]:
+    async def _erase(
+        self, user: str, groups: Sequence[str], memory_ids: Sequence[str], *, ended: bool
+    ) -> tuple[Residue, ...]:
         await self._mem0.erase(memory_ids)
-        return _residue(len(await self._mem0.memories(self._user(space), groups)))
+        return _residue(len(await self._mem0.memories(user, groups)), ended=ended)
 
     async def _memories(self, space: str, records: Sequence[Record]) -> list[Memory]:
+        """Those of adds that are noted, or of nobody here: what is left of others is not told."""
         sources = await asyncio.to_thread(self._ids.sources_of, space, {each["group"] for each in records})
-        return [_memory(each, sources.get(each["group"], ())) for each in records]
+        told = [each for each in records if not each["group"] or each["group"] in sources]
+        return [_memory(each, sources.get(each["group"], ())) for each in told]
 
     def _user(self, space: str) -> str:
         return user_of(self.info.name, space)
 
 
-def _residue(left: int) -> tuple[Residue, ...]:
+def _names(groups: Sequence[str]) -> list[str]:
+    """By which the adds may be noted."""
+    return [*groups, *(f"{_GIVEN_UP}{group}" for group in groups)]
+
+
+def _residue(left: int, *, ended: bool) -> tuple[Residue, ...]:
     return (
-        Residue(component=Component.VECTOR, items=left, verified=True),
+        Residue(component=Component.VECTOR, items=left, verified=ended, note="" if ended else _LATE),
         Residue(component=Component.HISTORY, verified=False, note=_HISTORY),
     )
 
