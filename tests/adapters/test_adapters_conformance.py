@@ -21,7 +21,7 @@ def what_it_asks(adapter: Adapter) -> Iterator[tuple[str, list[str]]]:
     service, at = adapter.service(), f"127.0.0.1:{free_port()}"
     service.model_url = f"http://{at}/v1"
     with in_thread(service.serving, adapter.name):
-        given = {**to_service(service), "--processing-timeout": "12", "--answer-timeout": "20"}
+        given = {**to_service(service), "--processing-timeout": "30"}
         yield " ".join(word for pair in given.items() for word in pair), ["--model-listen", at]
     assert not service.refused, service.refused
 

@@ -12,7 +12,7 @@ from memdock.types import TurnState
 from support.adapters import ADAPTERS, Adapter, RunningAdapter, environment, fill, running, space, turn
 from support.hosted_service import KEY, Fault, Service
 from support.model_server import ModelServer
-from support.processes import run_command, wait_until
+from support.processes import run_command
 
 HOSTED = [
     each for each in ADAPTERS if each.service is not None and each.name in os.environ.get("ADAPTERS", each.name).split()
@@ -27,7 +27,7 @@ FAULTS = {
     "another form": Fault(body=b'["of", "another", "form"]'),
     "a lost answer": Fault(status=504, body=b"{}", worked=True),
 }
-PATIENCE = {"--answer-timeout": "2", "--rate-limit-patience": "5", "--processing-timeout": "20"}
+PATIENCE = {"--answer-timeout": "10", "--rate-limit-patience": "5", "--processing-timeout": "60"}
 
 
 @pytest.fixture(scope="module", params=HOSTED, ids=str)
@@ -126,29 +126,28 @@ def test_it_waits_as_long_as_the_service_asks_for(served: RunningAdapter, servic
         assert len(service.requests) == before + 1, "an hour is more than its patience"
 
 
-def test_a_service_that_hangs_is_a_time_out(served: RunningAdapter, service: Service) -> None:
-    with served.client() as client:
-        name = space()
-        fill(client, name, turn("t1", "persimmon is my cat"))
-        service.fail_from(1, [Fault(hang=True)] * 60)
+def test_a_service_that_hangs_is_a_time_out(adapter: Adapter, models: ModelServer, tmp_path: Path) -> None:
+    hasty = {**PATIENCE, "--answer-timeout": "0.3"}
+    with running(adapter, tmp_path, models, flags=hasty) as started, started.client() as client:
+        assert started.service is not None
+        started.service.fail_from(1, [Fault(hang=True)] * 60)
         with pytest.raises(MemdockError) as told:
-            client.retrieve(name, "persimmon")
+            client.retrieve("one", "persimmon")
         assert told.value.reason == "PROVIDER_TIMEOUT"
 
 
-def test_a_turn_is_pending_until_the_service_has_worked_it_in(served: RunningAdapter, models: ModelServer) -> None:
+def test_a_turn_is_pending_until_the_service_has_worked_it_in(served: RunningAdapter, service: Service) -> None:
     name = space()
     with served.client() as client:
-        models.latency_s = 1.0
+        service.held = True
         try:
             client.add_turns(name, [turn("t1", "persimmon is my cat")])
             client.flush(name, timeout_s=0)  # nothing waits for a reply any longer
-            wait_until(lambda: bool(models.requests), 20, "the service asks its model")
             assert not client.flush(name, timeout_s=0.1).done
             assert [each.state for each in client.list_turns(name)] == [TurnState.PENDING]
-            assert client.flush(name, timeout_s=20).done
         finally:
-            models.latency_s = 0.0
+            service.held = False
+        assert client.flush(name, timeout_s=60).done
         assert [each.state for each in client.list_turns(name)] == [TurnState.SEARCHABLE]
 
 

@@ -101,33 +101,33 @@ def test_an_add_that_goes_on_after_a_kill_is_waited_for_and_stored_once(models: 
     with running(MEM0_HOSTED, tmp_path, models) as started:
         mem0 = started.service
         assert isinstance(mem0, FakeMem0)
-        models.latency_s = 3.0
+        mem0.held = True
         with started.client() as client:
             client.add_turns("one", [turn("t1", "persimmon is my cat")])
             client.flush("one", timeout_s=0)
             wait_until(lambda: any(each["status"] == "RUNNING" for each in mem0.events.values()), 20, "mem0 works")
         started.process.kill()
         started.process.start()
+        mem0.held = False
         with started.client() as client:
             assert client.flush("one", timeout_s=60).done
-            models.latency_s = 0.0
             assert [each.state for each in client.list_turns("one")] == [TurnState.SEARCHABLE]
             assert len(mem0.events) == 2, "the add of before the kill, and another one"
             assert [each.text for each in client.list_memories("one")] == ["persimmon is my cat"]
 
 
 def test_what_comes_of_an_add_that_was_given_up_is_not_told(models: ModelServer, tmp_path: Path) -> None:
-    with running(MEM0_HOSTED, tmp_path, models, flags={"--processing-timeout": "0.5"}) as started:
+    with running(MEM0_HOSTED, tmp_path, models, flags={"--processing-timeout": "3"}) as started:
         mem0 = started.service
         assert isinstance(mem0, FakeMem0)
-        models.latency_s = 2.0
+        mem0.held = True
         with started.client() as client:
             pair = [turn("t1", "persimmon is my cat"), REPLY]
             client.add_turns("one", pair)
             assert client.flush("one", timeout_s=30).done
             assert {each.state for each in client.list_turns("one")} == {TurnState.FAILED}
+            mem0.held = False
             wait_until(lambda: {each["status"] for each in mem0.events.values()} == {"SUCCEEDED"}, 20, "it is late")
-            models.latency_s = 0.0
             assert len(mem0.memories) == 2
             assert client.retrieve("one", "persimmon").memories == ()
             assert list(client.list_memories("one")) == []
@@ -135,11 +135,12 @@ def test_what_comes_of_an_add_that_was_given_up_is_not_told(models: ModelServer,
             assert client.flush("one", timeout_s=30).done
             assert {each.state for each in client.list_turns("one")} == {TurnState.SEARCHABLE}
             assert len(mem0.memories) == 2, "the late ones are gone"
-            models.latency_s = 2.0
+            mem0.held = True
             client.add_turns("two", [turn("t1", "medlar is my garden")])
             assert client.flush("two", timeout_s=30).done
             left = {each.component: each for each in client.forget("two", turn_ids=["t1"]).residual}
             assert not left[Component.VECTOR].verified
+            mem0.held = False
             wait_until(lambda: any("medlar" in each["memory"] for each in mem0.memories.values()), 20, "it is late")
             assert client.retrieve("two", "medlar").memories == ()
 

@@ -51,6 +51,8 @@ class Service:
         self.skip = 0
         self.requests: list[tuple[str, str]] = []
         self.refused: list[str] = []
+        self.held = False
+        """While it is set, nothing is asked of the model."""
         self.model_url = ""
         self.url = ""
         self.key = KEY
@@ -86,6 +88,8 @@ class Service:
         The reply is the one fact, or a JSON object with a list `facts`; an empty one tells none. Raises
         `aiohttp.ClientError` or `ValueError` where the model fails.
         """
+        while self.held:  # noqa: ASYNC110 - a test's thread sets it
+            await asyncio.sleep(0.02)
         assert self._session is not None
         asked = [{"role": "system", "content": f"This was said at {when}."}, {"role": "user", "content": said}]
         body = {"model": "hosted", "messages": asked}
