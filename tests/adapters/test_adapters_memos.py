@@ -104,6 +104,14 @@ def test_who_spoke_and_when_stands_in_the_prompt(served: RunningAdapter) -> None
     assert "[Saturday 2019-05-04 19:30+09:00]: Anna: persimmon is my cat" in prompt
 
 
+def test_an_embedder_is_asked_for_no_number_of_dimensions_which_many_refuse(served: RunningAdapter) -> None:
+    with served.client() as client:
+        fill(client, space(), turn("t1", "persimmon is my cat"))
+    asked = [body for kind, body in served.models.requests if kind == "embeddings"]
+    assert asked
+    assert all("dimensions" not in body for body in asked)
+
+
 def test_words_that_mean_files_or_tools_to_memos_are_words(served: RunningAdapter) -> None:
     name = space()
     with served.client() as client:

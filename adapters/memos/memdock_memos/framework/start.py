@@ -4,6 +4,7 @@ import importlib
 import logging
 import logging.config
 import os
+import warnings
 from pathlib import Path
 
 from memdock.adapter.command import ModelAt
@@ -13,12 +14,19 @@ from memdock_memos.framework.losses import Losses
 def load(folder: Path, chat: ModelAt, embedder: ModelAt, max_tokens: int) -> None:
     """Imports MemOS without what its import sets up: a file and a console that log every text."""
     os.environ |= _variables(folder, chat, embedder, max_tokens)
+    warnings.filterwarnings("ignore", message="Pydantic serializer warnings")  # they show values, such as texts
     configure = logging.config.dictConfig
     logging.config.dictConfig = lambda config: None  # noqa: ARG005 - MemOS keeps this one, and calls it once
     try:
         importlib.import_module("memos")
     finally:
         logging.config.dictConfig = configure
+    from memos.embedders.universal_api import UniversalAPIEmbedder
+
+    # MemOS's own asks for a number of dimensions, which many servers refuse, and then asks again without.
+    UniversalAPIEmbedder._build_embedding_kwargs = staticmethod(  # noqa: SLF001
+        lambda model, texts, _dimension: {"model": model, "input": texts}
+    )
     logger = logging.getLogger("memos")
     logger.propagate = False
     logger.handlers[:] = [Losses(logging.ERROR)]
