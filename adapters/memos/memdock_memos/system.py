@@ -30,14 +30,9 @@ from memdock_memos.stored import Framework, Said, Stored
 
 ResultT = TypeVar("ResultT")
 
-_NATIVE = (
-    Feature.FORGET_MEMORIES,
+_EMULATED = (
     Feature.FILTER_SESSIONS,
     Feature.FILTER_TIME,
-    Feature.EVENT_TIME,
-    Feature.TIME_ZONES,
-)
-_EMULATED = (
     Feature.FORGET_TURNS,
     Feature.FORGET_SESSIONS,
     Feature.FORGET_DRY_RUN,
