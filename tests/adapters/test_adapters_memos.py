@@ -6,6 +6,7 @@ import os
 import subprocess
 from collections.abc import Callable, Iterator
 from dataclasses import replace
+from datetime import timedelta
 from pathlib import Path
 from typing import Any
 
@@ -102,6 +103,26 @@ def test_who_spoke_and_when_stands_in_the_prompt(served: RunningAdapter) -> None
         fill(client, space(), said)
     (prompt,) = [body["messages"][-1]["content"] for kind, body in served.models.requests if kind == "chat"]
     assert "[Saturday 2019-05-04 19:30+09:00]: Anna: persimmon is my cat" in prompt
+
+
+def test_a_search_keeps_to_sessions_and_times(served: RunningAdapter) -> None:
+    name, later = space(), SAID + timedelta(days=30)
+    with served.client() as client:
+        turns = [
+            turn("t1", "persimmon one"),
+            turn("t2", "persimmon two", "s2", later),
+            turn("t3", "persimmon", "s3", None),
+        ]
+        fill(client, name, *turns)
+
+        def found(**narrowed: Any) -> set[str]:
+            return {each.sources[0].turn_id for each in client.retrieve(name, "persimmon", **narrowed).memories}
+
+        assert found() == {"t1", "t2", "t3"}
+        assert found(session_ids=["s2", "s3"]) == {"t2", "t3"}
+        assert found(since=later) == {"t2"}
+        assert found(until=later) == {"t1"}
+        assert found(session_ids=["s1"], since=later) == set()
 
 
 def test_an_embedder_is_asked_for_no_number_of_dimensions_which_many_refuse(served: RunningAdapter) -> None:
