@@ -45,11 +45,12 @@ HELP: Mapping[str, str] = MappingProxyType(
         "parts": "Uploads of a dialogue.",
         "upload_s": "Seconds of an upload.",
         "uploads_per_second": "What the results' store takes; 0: no bound.",
+        "lease_s": "Seconds after which an index writes its lease again.",
         "core_hour": "Money of a core's hour.",
     }
 )
 _MAY_BE_0 = ("connections", "parts")
-_CORES = ("embedder_cores", "database_cores")
+_ABOVE_0 = ("embedder_cores", "database_cores", "lease_s")
 
 
 def _options(command: Command) -> Command:
@@ -58,7 +59,7 @@ def _options(command: Command) -> Command:
             assert field.default is not MISSING
             number: click.ParamType[Any] = click.IntRange(min=0 if field.name in _MAY_BE_0 else 1, max=MAX_ITEMS)
             if field.type is float:
-                number = Number(min=0, min_open=field.name in _CORES, max=MAX_ITEMS)
+                number = Number(min=0, min_open=field.name in _ABOVE_0, max=MAX_ITEMS)
             command = click.option(
                 f"--{field.name.replace('_', '-')}",
                 field.name,
@@ -96,7 +97,10 @@ def capacity(model: str, seed: int, as_json: bool, **given: Any) -> None:
         raise click.ClickException(str(error)) from error
     if (price := prices.of(model)) is None:
         raise click.UsageError(f"--model {model}: the price table does not know it; it has {', '.join(prices.models)}")
-    found = predict(work, platform, price, seed=seed)
+    try:
+        found = predict(work, platform, price, seed=seed)
+    except ValueError as error:
+        raise click.UsageError(str(error)) from error
     if as_json:
         click.echo(orjson.dumps({**asdict(found), "limit": found.limit}, option=orjson.OPT_INDENT_2))
         return

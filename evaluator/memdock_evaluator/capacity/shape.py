@@ -67,7 +67,9 @@ class Platform:
     """Uploads of a dialogue."""
     upload_s: float = 0.05
     uploads_per_second: float = 3500
-    """What the results' store takes."""
+    """What the results' store takes of writes below one address, as S3 does."""
+    lease_s: float = 3.0
+    """An index writes its lease as often."""
     core_hour: float = 0.05
     """Money."""
 
@@ -76,6 +78,11 @@ class Platform:
         """Systems at once, as far as the database has connections for them; at least one."""
         most = self.connections // self.connections_per_system if self.connections else self.systems_at_once
         return max(1, min(self.systems_at_once, most))
+
+    @property
+    def lease_writes_per_second(self) -> float:
+        """Of all indexes."""
+        return self.systems_that_fit * self.indexes / self.lease_s
 
     @property
     def cores(self) -> float:

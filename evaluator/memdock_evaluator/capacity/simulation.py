@@ -58,6 +58,8 @@ class Rate:
 
     name: str
     per_second: float
+    others: float = 0.0
+    """Of them, what others take all the time."""
     free_at: float = 0.0
     passed: int = 0
 
@@ -65,12 +67,14 @@ class Rate:
         """Waits for its turn."""
         self.passed += 1
         if self.per_second:
-            self.free_at = max(self.free_at, env.now) + 1 / self.per_second
+            self.free_at = max(self.free_at, env.now) + 1 / (self.per_second - self.others)
             yield env.timeout(self.free_at - env.now)
 
     def used(self, seconds: float) -> float:
         """What part of what could have passed did."""
-        return self.passed / (seconds * self.per_second) if seconds and self.per_second else 0.0
+        if not (seconds and self.per_second):
+            return 0.0
+        return (self.passed / seconds + self.others) / self.per_second
 
 
 @dataclass(slots=True, kw_only=True)
@@ -128,8 +132,14 @@ class _World:
 def predict(work: Workload, on: Platform, price: Price, *, seed: int = 0) -> Prediction:
     """How long all of it takes and what it costs: answers and verdicts by `price`, machines by the core's hour.
 
-    Not in it: models inside memory systems, tries that are lost, and the reports.
+    Not in it: models inside memory systems, tries that are lost, and the reports. Raises `ValueError` where leases
+    alone are more than the results' store takes.
     """
+    if 0 < on.uploads_per_second <= on.lease_writes_per_second:
+        raise ValueError(
+            f"the leases of {on.systems_that_fit * on.indexes:,} indexes are {on.lease_writes_per_second:,.0f} writes "
+            f"a second, and the results' store takes {on.uploads_per_second:,.0f}: begin fewer, or at several addresses"
+        )
     slots = on.systems_that_fit * on.indexes * on.dialogues_at_once
     part = max(1.0, slots / MOST_AT_ONCE)
     many = work.all_dialogues / part
@@ -170,7 +180,11 @@ def _world(work: Workload, on: Platform, part: float, dialogues: int, seed: int)
         database=Shared.of(env, "database", on.database_cores / part),
         provider=Shared.of(env, "provider's calls at once", on.provider_calls / part),
         calls=Rate(name="provider's calls a minute", per_second=on.provider_calls_per_minute / 60 / part),
-        uploads=Rate(name="results", per_second=on.uploads_per_second / part),
+        uploads=Rate(
+            name="results",
+            per_second=on.uploads_per_second / part,
+            others=on.lease_writes_per_second / part if on.uploads_per_second else 0.0,
+        ),
         indexes=[Shared.of(env, "evaluator's core", 1) for _ in range(indexes)],
         left=dialogues,
     )

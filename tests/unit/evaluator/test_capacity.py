@@ -45,7 +45,8 @@ def predicted(work: Workload = SMALL, **changes: Any) -> Prediction:
         ({"evaluator_s": 1.0, "indexes": 2, "dialogues_at_once": 2}, 16.0),
         # 7 uploads of each dialogue, behind each other.
         ({"upload_s": 1.0}, 14.0),
-        ({"uploads_per_second": 1}, 56.0),
+        # The index writes its lease each second, too.
+        ({"uploads_per_second": 2, "lease_s": 1}, 56.0),
     ],
 )
 def test_one_resource_alone_takes_what_can_be_reckoned(changes: dict[str, Any], seconds: float) -> None:
@@ -60,7 +61,7 @@ def test_one_resource_alone_takes_what_can_be_reckoned(changes: dict[str, Any], 
         ({"call_s": 1.0, "provider_calls": 2}, "provider's calls at once"),
         ({"call_s": 1.0, "provider_calls_per_minute": 60}, "provider's calls a minute"),
         ({"evaluator_s": 1.0}, "evaluator's core"),
-        ({"uploads_per_second": 1}, "results"),
+        ({"uploads_per_second": 2, "lease_s": 1}, "results"),
         ({"call_s": 1.0, "provider_calls": 1000}, "dialogues at once"),
     ],
 )
@@ -97,6 +98,13 @@ def test_connections_bound_the_systems_at_once() -> None:
     found = predicted(SMALL, systems_at_once=10, connections=100, connections_per_system=30, call_s=1.0)
     assert found.systems_at_once == 3
     assert predicted(SMALL, systems_at_once=10, connections=10, connections_per_system=30).systems_at_once == 1
+
+
+def test_leases_alone_may_be_too_many() -> None:
+    with pytest.raises(
+        ValueError, match="the leases of 30 indexes are 10 writes a second, and the results' store takes 10"
+    ):
+        predicted(SMALL, systems_at_once=10, indexes=3, uploads_per_second=10)
 
 
 def test_money_is_of_tokens_and_of_cores() -> None:
