@@ -16,6 +16,7 @@ from memdock.types import TurnState
 from support.adapters import CORTEX, Adapter, RunningAdapter, cortex_chat, environment, fill, running, space, turn
 from support.model_server import ModelServer
 from support.model_thread import models_in_thread
+from support.processes import run_command
 from support.words import embed_words
 
 
@@ -255,3 +256,14 @@ new.add(ids=["1"], documents=["note 1"], embeddings=[vector(1)], metadatas=[{"us
     assert in_environment(left, tmp_path) == "['1', '2'] 1\n"
     in_environment('store._collection("one").modify(name="memories_one.new")', tmp_path)
     assert in_environment(left, tmp_path) == "['1', '2'] 1\n"
+
+
+def test_a_damaged_file_is_told_in_a_sentence(adapter: Adapter, tmp_path: Path) -> None:
+    (tmp_path / "chroma").mkdir()
+    (tmp_path / "chroma" / "chroma.sqlite3").write_bytes(b"no database" * 1000)
+    words = ["serve", "--data", str(tmp_path), "--chat-url", "http://h/v1", "--chat-model", "m"]
+    words += ["--embedder-url", "http://h/v1", "--embedder-model", "e", "--embedder-dimension", "64"]
+    refused = run_command(str(environment("cortex") / "memdock-cortex"), *words)
+    assert refused.code != 0
+    assert "cannot serve: the notes in" in refused.errors
+    assert "Traceback" not in refused.errors

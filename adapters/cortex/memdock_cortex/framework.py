@@ -92,10 +92,10 @@ class Cortex:
         )
         return found
 
-    def erase(self, user: str, note_ids: Collection[str]) -> tuple[int, int]:
+    def erase(self, user: str, note_ids: Collection[str], *, for_good: bool = True) -> tuple[int, int]:
         """Erases notes, and brings those into which their words may have come back to what they were at first.
 
-        Asks the embedder where the text of such a one had changed. What is left, as `Store.erase` tells it.
+        Asks the embedder where the text of such a one had changed. `for_good` and what is left: see `Store.erase`.
         """
         gone = set(note_ids)
         touched = [
@@ -104,7 +104,7 @@ class Cortex:
         restored = [self._restored(note) for note in touched]
         if restored:
             self._store.write(user, restored)
-        return self._store.erase(user, gone, [note.note_id for note in restored])
+        return self._store.erase(user, gone, [note.note_id for note in restored], for_good=for_good)
 
     def _restored(self, note: Note) -> Note:
         first = json.loads(note.fields["origin"])

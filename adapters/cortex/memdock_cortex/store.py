@@ -14,11 +14,12 @@ from typing import Any
 
 import chromadb
 from chromadb.config import Settings
-from chromadb.errors import NotFoundError
+from chromadb.errors import ChromaError, NotFoundError
 
 Fields = Mapping[str, Any]
 _NEW = ".new"  # of a collection that takes the place of another; no user's name has a dot
 _BATCH = 1000
+_SMALL_BYTES = 256 * 1024 * 1024
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -32,13 +33,21 @@ class Note:
 
 
 class Store:
-    """chroma in a folder. Methods block, and may be called from several threads."""
+    """chroma in a folder; raises `OSError` where that cannot be opened.
+
+    Methods block, and may be called from several threads.
+    """
 
     def __init__(self, folder: Path) -> None:
         folder.mkdir(parents=True, exist_ok=True)
         self._folder = folder
         self._lock = threading.Lock()
-        self._client = chromadb.PersistentClient(path=str(folder), settings=Settings(anonymized_telemetry=False))
+        self._scrubbing = threading.Lock()
+        self._deletions = self._scrubbed = 0
+        try:
+            self._client = chromadb.PersistentClient(path=str(folder), settings=Settings(anonymized_telemetry=False))
+        except ChromaError as problem:
+            raise OSError(f"the notes in {folder} cannot be opened: {problem}") from problem
         self._finish_rewriting()
         self._drop_orphans()
 
@@ -93,10 +102,13 @@ class Store:
                 metadatas=[{**dict.fromkeys(before.get(note.note_id, {})), **note.fields} for note in notes],
             )
 
-    def erase(self, user: str, note_ids: Collection[str], rewritten: Collection[str] = ()) -> tuple[int, int]:
-        """Erases notes, and what the file keeps of them and of earlier states of those that were `rewritten`.
+    def erase(
+        self, user: str, note_ids: Collection[str], rewritten: Collection[str] = (), *, for_good: bool = True
+    ) -> tuple[int, int]:
+        """Erases notes, and earlier states of those that were `rewritten`.
 
-        How many notes, and how many rows of chroma's log of writes, are left.
+        How many notes, and how many rows of chroma's log of writes, are left. Unless `for_good`, nothing is looked for,
+        and the file keeps pieces of them until something else is erased for good.
         """
         with self._lock:
             found = self._collection(user)
@@ -104,6 +116,9 @@ class Store:
                 found.delete(ids=list(note_ids))
                 if self._is_indexed(found):
                     self._rewrite(user, found)
+            self._drop_log({*note_ids, *rewritten})
+        if not for_good:
+            return 0, 0
         logged = self._scrub({*note_ids, *rewritten})
         return len(self.notes(user, note_ids)), logged
 
@@ -137,16 +152,20 @@ class Store:
     def _scrub(self, note_ids: Collection[str]) -> int:
         """Writes the file anew without what was deleted; how many rows the log still has of states that are past.
 
-        chroma logs each write with its text, and looks at the newest row of a note alone when it starts again.
+        Of those that wait for it, one does it for all.
         """
-        newest = "(SELECT max(seq_id) FROM embeddings_queue WHERE id = q.id)"
-        past = f"FROM embeddings_queue AS q WHERE id = ? AND seq_id < {newest}"
+        with self._lock:
+            self._deletions += 1
+            wanted = self._deletions
+        with self._scrubbing:
+            if self._scrubbed < wanted:
+                with self._lock, closing(self._file()) as db:
+                    covered = self._deletions
+                    db.execute("INSERT INTO embedding_fulltext_search (embedding_fulltext_search) VALUES ('optimize')")
+                    db.execute("VACUUM")
+                self._scrubbed = covered
         with self._lock, closing(self._file()) as db:
-            for note_id in note_ids:
-                db.execute(f"DELETE {past}", (note_id,))
-            db.execute("INSERT INTO embedding_fulltext_search (embedding_fulltext_search) VALUES ('optimize')")
-            db.execute("VACUUM")
-            return sum(int(db.execute(f"SELECT count(*) {past}", (each,)).fetchone()[0]) for each in note_ids)
+            return len(_past_writes(db, note_ids))
 
     def _is_indexed(self, collection: Any) -> bool:
         """Whether an index file is there, which chroma begins near a thousand notes; what is deleted stays in it."""
@@ -187,8 +206,28 @@ class Store:
             if path.is_dir() and path.name not in held:
                 shutil.rmtree(path)
 
+    def _drop_log(self, note_ids: Collection[str]) -> None:
+        """chroma logs each write with its text; when it starts again it needs the newest row of a note alone."""
+        with closing(self._file()) as db:
+            past = _past_writes(db, note_ids)
+            db.executemany("DELETE FROM embeddings_queue WHERE seq_id = ?", [(each,) for each in past])
+
     def _file(self) -> sqlite3.Connection:
-        return sqlite3.connect(self._folder / "chroma.sqlite3", timeout=60, isolation_level=None)
+        path = self._folder / "chroma.sqlite3"
+        db = sqlite3.connect(path, timeout=60, isolation_level=None)
+        if path.stat().st_size < _SMALL_BYTES:
+            db.execute("PRAGMA temp_store = MEMORY")  # to write it anew takes a third of the time then
+        return db
+
+
+def _past_writes(db: sqlite3.Connection, note_ids: Collection[str]) -> list[int]:
+    """The rows of chroma's log that tell states of these notes which are past."""
+    rows = db.execute("SELECT id, seq_id FROM embeddings_queue ORDER BY seq_id") if note_ids else ()
+    writes: dict[str, list[int]] = {note_id: [] for note_id in note_ids}
+    for note_id, place in rows:
+        if note_id in writes:
+            writes[note_id].append(place)
+    return [place for places in writes.values() for place in places[:-1]]
 
 
 def _name(user: str) -> str:

@@ -74,7 +74,7 @@ class CortexSystem:
         try:
             await self._calls.ask(space, "extraction", adding)
         except MemdockError:
-            await self._erase(space, [note_id])
+            await self._erase(space, [note_id], for_good=False)
             raise
         return [note_id]
 
@@ -124,11 +124,10 @@ class CortexSystem:
         """Raises STORE_UNREACHABLE while chroma's file cannot be read."""
         await self._calls.run(self._store.check)
 
-    async def _erase(self, space: str, note_ids: Sequence[str]) -> tuple[Residue, ...]:
+    async def _erase(self, space: str, note_ids: Sequence[str], *, for_good: bool = True) -> tuple[Residue, ...]:
         # A note that had changed is embedded anew where it becomes what it was.
-        left = await self._calls.ask(
-            space, "forgetting", asyncio.to_thread(self._cortex.erase, user_of(space), note_ids)
-        )
+        erasing = asyncio.to_thread(self._cortex.erase, user_of(space), note_ids, for_good=for_good)
+        left = await self._calls.ask(space, "forgetting", erasing)
         await asyncio.to_thread(self._ids.remove, space, note_ids)
         return _residue(left)
 
