@@ -156,6 +156,7 @@ MEM0G = Adapter(name="mem0g", chat=mem0g_chat, chat_calls=3, tells_time=False, p
 GRAPHITI = Adapter(name="graphiti", chat=graphiti_chat, chat_calls=2.5)
 CORTEX = Adapter(name="cortex", chat=cortex_chat, chat_calls=1.5)
 ZEP_CLOUD = Adapter(name="zep-cloud", chat=hosted_chat, chat_calls=1, service=FakeZep)
+# Its pairs have tests of their own: the service's events keep what is forgotten, and say so.
 MEM0_HOSTED = Adapter(name="mem0-hosted", chat=hosted_chat, chat_calls=1, service=FakeMem0)
 MEMOS = Adapter(name="memos", chat=memos_chat, chat_calls=1, pairs=True)
 MEMOS_LIGHT = Adapter(
