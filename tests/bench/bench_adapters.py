@@ -128,7 +128,7 @@ def measure_share(adapter: Adapter, python: Path, texts: list[str], calls: int, 
         in_memory = [medians(memory[call]) for memory, _ in measured]
         whole, within, ours = (statistics.median(column) for column in zip(*in_memory, strict=True))
         on_disk = statistics.median(medians(disk[call])[2] for _, disk in measured)
-        print(f"  {adapter.name:<10}{call:<10}{whole:>9.1f}{within:>11.1f}{ours:>9.2f}{on_disk:>9.2f}", end="")
+        print(f"  {adapter.name:<12}{call:<10}{whole:>9.1f}{within:>11.1f}{ours:>9.2f}{on_disk:>9.2f}", end="")
         held = told(f"  {ours / within:.2f} of the framework's; ours", ours, "at most", MAX_SHARE_MS) and held
     return held
 
@@ -190,13 +190,13 @@ def main() -> None:
     texts = real_texts(max(parsed.calls + 1, parsed.messages), 160)
     texts = [f"{place} {text}".strip() for place, text in enumerate(texts)]
     print(f"one commit on this disk: {commit_ms():.2f} ms")
-    print("median ms of a call           whole  framework     ours  on disk")
+    print("median ms of a call             whole  framework     ours  on disk")
     held = True
     for adapter in ADAPTERS:
         python = pythons[adapter.name]
         if python is None or adapter.name not in FUNCTIONS:
             why = "FUNCTIONS names none of its framework's" if python else "no environment is built"
-            print(f"  {adapter.name:<10}not measured: {why}")
+            print(f"  {adapter.name:<12}not measured: {why}")
             continue
         held = measure_share(adapter, python, texts, parsed.calls, parsed.rounds) and held
     if (mem0 := pythons.get("mem0")) is not None:
