@@ -9,12 +9,14 @@ from pathlib import Path
 
 import orjson
 import pytest
+import yaml
 from click.testing import CliRunner, Result
 
 from memdock_evaluator.cli import main
 from memdock_evaluator.results.folder import Folder
 from memdock_evaluator.results.lease import leased
 from support.evaluation import ran, served_url, settings, write_data
+from support.manifests import of_kind, rendered
 from support.model_server import ModelServer, serve_models
 from support.processes import clean_environment, command_path
 from support.s3 import BUCKET, S3, s3_server
@@ -120,16 +122,34 @@ def test_two_that_end_at_once_leave_the_merge_to_one(
     assert len(orjson.loads(s3.read(f"{out}/manifest.json"))["merged"]) == SIZE
 
 
+def of_the_manifest(plan: Path, url: str, data: Path, out: str) -> list[str]:
+    """The arguments of the container of `k8s/job`, with this test's plan in place of the mounted one."""
+    documents = rendered("overlays/local")
+    (job,) = of_kind(documents, "Job")
+    assert job["spec"]["completions"] == SIZE
+    (mounted,) = [each["data"]["plan.yaml"] for each in documents if "plan.yaml" in (each.get("data") or {})]
+    fields = {**yaml.safe_load(mounted), "url": url, "system": ["toy"], "data": [str(data)]}
+    del fields["key-file"]
+    plan.write_text(yaml.safe_dump(fields))
+    runs, _, name = out.rpartition("/")
+    places = {"/plan/plan.yaml": str(plan), "$(RUNS)": runs, "$(JOB_NAME)": name}
+    words: list[str] = job["spec"]["template"]["spec"]["containers"][0]["args"]
+    for place, here in places.items():
+        assert any(place in word for word in words)
+        words = [word.replace(place, here) for word in words]
+    return words
+
+
 @asynccontextmanager
 async def started(
     s3: S3, url: str, data: Path, out: str, number: int, log: Path
 ) -> AsyncIterator[asyncio.subprocess.Process]:
     """The process of an index, which does not outlive the block."""
-    flags = ["--of", SIZE, "--data", data, "--out", out, "--url", url, "--system", "toy", "--no-trial"]
+    words = of_the_manifest(data.with_suffix(f".{number}.yaml"), url, data, out)
     environment = {**clean_environment(), **s3.environment, "JOB_COMPLETION_INDEX": str(number)}
     with log.open("ab") as output:
         process = await asyncio.create_subprocess_exec(
-            *map(str, (command_path("memdock-eval"), "job", *flags)), env=environment, stdout=output, stderr=output
+            command_path("memdock-eval"), *words, env=environment, stdout=output, stderr=output
         )
     try:
         yield process
@@ -148,7 +168,8 @@ async def test_killed_indexes_and_two_jobs_at_once_give_the_bytes_of_one_run(
     jobs = [f"s3://{BUCKET}/{tmp_path.name}/{name}" for name in ("a", "b")]
     toy = ToySystem()
     async with served_url(toy, tmp_path / "toy") as url:
-        end, _ = await ran(settings(data, tmp_path / "whole", url=url, systems=("toy",)))
+        baselines = ("oracle", "refusal")
+        end, _ = await ran(settings(data, tmp_path / "whole", url=url, systems=("toy",), baselines=baselines))
         assert end.complete
 
         def begun(out: str, number: int, log: Path) -> AbstractAsyncContextManager[asyncio.subprocess.Process]:
