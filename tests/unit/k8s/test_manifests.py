@@ -299,7 +299,7 @@ INSIDE = {
     *((who, "meter", 7480) for who in ("evaluator", "evaluation")),
 }
 STORE = {(adapter, "postgres", 5432) for adapter in ADAPTERS}
-FRAMEWORKS = {"mem0", "mem0g", "graphiti"}
+FRAMEWORKS = {"mem0", "mem0g", "graphiti", "cortex", "memos"}
 OF_FRAMEWORKS = {
     *(("gateway", each, 7470) for each in FRAMEWORKS),
     *((each, "embedder", 7460) for each in FRAMEWORKS),

@@ -35,7 +35,7 @@ PROGRAMS: Mapping[str, click.Group] = {
     "meter": meter,
     "adapter-pgvector": pgvector,
 }
-FRAMEWORKS = ("adapter-mem0", "adapter-mem0g", "adapter-graphiti")
+FRAMEWORKS = ("adapter-mem0", "adapter-mem0g", "adapter-graphiti", "adapter-cortex", "adapter-memos")
 """Their commands need the frameworks to be imported; what they share is `memdock.adapter.command`."""
 
 on_targets = pytest.mark.parametrize("target", TARGETS)
@@ -179,7 +179,7 @@ def test_the_meter_takes_its_configuration(target: str, tmp_path: Path) -> None:
     for name, text in found["data"].items():
         (tmp_path / name).write_text(text)
     config = read_config(tmp_path / "meter.yaml", listen="0.0.0.0:7480")
-    assert {"evaluator", "mem0", "mem0g", "graphiti"} <= config.systems.keys()
+    assert {"evaluator", "mem0", "mem0g", "graphiti", "cortex", "memos"} <= config.systems.keys()
     assert {each.key_file for each in config.upstreams.values()} == {None, Path("/keys/chat.key")}
     assert config.prices is not None
     assert config.prices.exists()
