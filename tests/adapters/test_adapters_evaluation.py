@@ -16,7 +16,7 @@ from typing import Any
 import pytest
 import yaml
 
-from support.adapters import ADAPTERS, ROOT, running
+from support.adapters import ADAPTERS, ROOT, Adapter, environment, running
 from support.model_server import ModelServer, ToolCall
 from support.model_thread import models_in_thread
 from support.processes import Daemon, free_port, run_command
@@ -29,9 +29,13 @@ REFERENCE = ("rag-dense", "rag-hybrid")
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Everything:
-    """A gateway before all systems, the meter between them and the models."""
+    """A gateway before all systems, the meter between them and the models.
+
+    `systems`: those of the plan, but for frameworks that cannot be had here.
+    """
 
     folder: Path
+    systems: Sequence[str]
     url: str
     key_file: Path
     models: ModelServer
@@ -63,7 +67,7 @@ def everything(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Everything]
         meter = ends.enter_context(_meter(folder, models))
         asked = f"http://127.0.0.1:{meter.ports()['http']}/s"
         addresses = {}
-        for each in (each for each in ADAPTERS if each.name in _systems()):
+        for each in _adapters():
             home = folder / each.name
             home.mkdir()
             flags = {"--chat-model": f"{each.name}-chat", "--embedder-model": f"{each.name}-embedding"}
@@ -80,11 +84,27 @@ def everything(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Everything]
         models.chat, models.embed = _chat, embed_words
         yield Everything(
             folder=folder,
+            systems=[name for name in _planned() if name in addresses],
             url=f"grpc://127.0.0.1:{grpc_port}",
             key_file=config.parent / "first.key",
             models=models,
             meter=meter,
         )
+
+
+def _planned() -> list[str]:
+    plan = yaml.safe_load(PLAN.read_text())
+    return list(plan["system"])
+
+
+def _adapters() -> Iterator[Adapter]:
+    """Those of the plan, but for frameworks that cannot be had here, whose own tests say so."""
+    for each in [each for each in ADAPTERS if each.name in _planned()]:
+        try:
+            environment(each.name)
+        except pytest.skip.Exception:
+            continue
+        yield each
 
 
 @contextmanager
@@ -98,7 +118,7 @@ def _served(process: Daemon) -> Iterator[Daemon]:
 
 @contextmanager
 def _meter(folder: Path, models: ModelServer) -> Iterator[Daemon]:
-    names = (*(each.name for each in ADAPTERS), *REFERENCE)
+    names = _planned()
     priced = {name: {"input": 1.0, "output": 4.0} for name in ("answerer", "judge")}
     for name in names:
         priced |= {f"{name}-chat": {"input": 1.0, "output": 4.0}, f"{name}-embedding": {"input": 0.1, "output": 0.0}}
@@ -153,9 +173,10 @@ def test_one_plan_evaluates_them_all(everything: Everything, tmp_path: Path) -> 
     asked = ["--answer-url", everything.models.url, "--answer-model", "answerer"]
     asked += ["--judge-url", everything.models.url, "--judge-model", "judge"]
     priced = ["--prices", str(everything.folder / "prices.yaml")]
-    everything.command("run", "--plan", PLAN, *part, *asked, *priced, "--out", out)
-    metered = everything.metered()
-    systems = [word for name in _systems() for word in ("--system", name)]
+    systems = [word for name in everything.systems for word in ("--system", name)]
+    before = everything.metered()
+    everything.command("run", "--plan", PLAN, *systems, *part, *asked, *priced, "--out", out)
+    metered = everything.metered()  # before the suites
     everything.command(
         "forgetting", *systems, "--data", "own", *part, "--targets", "2", "--out", forgetting, ends=(0, 3)
     )
@@ -165,21 +186,17 @@ def test_one_plan_evaluates_them_all(everything: Everything, tmp_path: Path) -> 
 
     rows = {row["system"]: row for row in _table(out, "systems")}
     inside = {row["system"]: row for row in _table(out, "cost") if row["purpose"] == "memory"}
-    assert set(rows) >= set(_systems())
-    for name in _systems():
+    for name in everything.systems:
         row = rows[name]
         assert row["coverage"] == 100.0, row
         assert (row["leaks"], row["of trials"] > 0) == (0, True), row
-        assert row["of retrievable"] > 0, row
-        assert (row["tokens inside, in"], row["tokens inside, out"]) == metered[name], row
+        assert row["of forgotten"] > 0, row
+        # A system that starts may ask its embedder how long vectors are: that is of no space.
+        spent = tuple(after - earlier for after, earlier in zip(metered[name], before.get(name, (0, 0)), strict=True))
+        assert (row["tokens inside, in"], row["tokens inside, out"]) == spent, row
         assert float(row["money inside, USD"]) > 0, row
         assert inside[name]["unpriced"] == "", inside[name]
         assert name in said
-
-
-def _systems() -> list[str]:
-    plan = yaml.safe_load(PLAN.read_text())
-    return list(plan["system"])
 
 
 def _table(out: Path, name: str) -> list[dict[str, Any]]:

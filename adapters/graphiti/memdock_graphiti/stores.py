@@ -22,6 +22,8 @@ from memdock.errors import error
 _KEYWORD_SEARCH = re.compile(
     r"CALL QUERY_FTS_INDEX\('(?P<table>\w+)'.*?\)\s*YIELD node(?: AS (?P<name>\w+))?, score", re.DOTALL
 )
+_STATEMENTS = 500
+"""So many a connection of Kuzu's."""
 _TEXTS = {"RelatesToNode_": "fact", "Entity": "name", "Episodic": "content", "Community": "name"}
 
 
@@ -88,6 +90,22 @@ class EmbeddedKuzu(KuzuDriver):  # type: ignore[misc]  # graphiti is not here wh
             warnings.simplefilter("ignore", DeprecationWarning)  # the README says it
             super().__init__(str(path))
         self._database = ""
+        self._asked = self._running = 0
+        self.client: Any  # the driver's connection
+
+    async def _execute(self, query: str, **values: Any) -> Any:
+        """Kuzu keeps each statement as long as the connection that it came by, some 15 kB: a new one now and then."""
+        self._asked += 1
+        if self._asked > _STATEMENTS and not self._running:
+            before = self.client
+            self.client = type(before)(self.db, max_concurrent_queries=1)
+            self._asked = 0
+            await asyncio.to_thread(before.close)
+        self._running += 1
+        try:
+            return await super().execute_query(query, **values)
+        finally:
+            self._running -= 1
 
     async def execute_query(self, cypher_query_: str, **kwargs: Any) -> Any:
         """A keyword search ranks texts by the query's words in them: a word weighs the less the more texts hold it.
@@ -97,7 +115,7 @@ class EmbeddedKuzu(KuzuDriver):  # type: ignore[misc]  # graphiti is not here wh
         cypher_query_ = cypher_query_.replace("ORDER BY score DESC", "ORDER BY score DESC, uuid")
         asked = _KEYWORD_SEARCH.search(cypher_query_)
         if asked is None:
-            return await super().execute_query(cypher_query_, **kwargs)
+            return await self._execute(cypher_query_, **kwargs)
         words = sorted(set(re.findall(r"\w+", kwargs.pop("query").lower())))
         if not words:
             return [], None, None
@@ -110,7 +128,7 @@ class EmbeddedKuzu(KuzuDriver):  # type: ignore[misc]  # graphiti is not here wh
             f" MATCH ({node}:{table} {{uuid: holder}})"
         )
         query = cypher_query_.replace(asked[0], scan)
-        return await super().execute_query(query, words=words, **kwargs)
+        return await self._execute(query, words=words, **kwargs)
 
     async def close(self) -> None:
         """Writes what is in its log into its file, and lets go of it."""

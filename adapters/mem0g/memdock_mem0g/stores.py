@@ -43,6 +43,10 @@ class Store(Protocol):
         """Closes the connection."""
 
 
+_STATEMENTS = 500
+"""So many a connection of Kuzu's."""
+
+
 class Kuzu:
     """Kuzu embedded. mem0 has one connection for all threads: one statement, or one transaction, at a time."""
 
@@ -52,14 +56,28 @@ class Kuzu:
     def __init__(self, graph: Any) -> None:
         self._graph = graph
         self._lock = threading.RLock()
+        self._in_transaction = False
         self._ended = False
+        self._asked = 0
         graph.kuzu_execute = self._execute
-        graph.graph.set_max_threads_for_exec(
-            1
-        )  # statements are small: with more threads an add takes half as long again
+        self._set_up()
+
+    def _set_up(self) -> None:
+        # Statements are small: with more threads an add takes half as long again.
+        self._graph.graph.set_max_threads_for_exec(1)
+
+    def _renew(self) -> None:
+        """Takes another connection: Kuzu keeps each statement as long as the connection that it came by, some 15 kB."""
+        self._graph.graph.close()
+        self._graph.graph = type(self._graph.graph)(self._graph.db)
+        self._set_up()
+        self._asked = 0
 
     def _execute(self, query: str, parameters: dict[str, Any] | None = None) -> list[dict[str, Any]]:
         with self._lock:
+            if self._asked >= _STATEMENTS and not self._in_transaction:
+                self._renew()
+            self._asked += 1
             try:
                 return list(self._graph.graph.execute(query, parameters).rows_as_dict())
             except RuntimeError:
@@ -70,15 +88,17 @@ class Kuzu:
     def transaction(self) -> Iterator[None]:
         """See `Store`. Others wait: no model is to be asked inside."""
         with self._lock:
-            self._ended = False
             self._execute("BEGIN TRANSACTION")
+            self._in_transaction, self._ended = True, False
             try:
                 yield
+                self._execute("COMMIT")
             except BaseException:
                 if not self._ended:
                     self._execute("ROLLBACK")
                 raise
-            self._execute("COMMIT")
+            finally:
+                self._in_transaction = False
 
     def relations(self, space: str) -> list[Relation]:
         """See `Store`."""

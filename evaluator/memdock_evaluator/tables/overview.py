@@ -19,8 +19,8 @@ class Glance:
 
     `accuracy`: by language. `coverage`: of all questions asked, in all languages. `retrieve_ms`: the highest 95th
     percentile of a language. `leaks`: (leaked, trials that show something), all moments together. `left`: (left, of):
-    of forgotten evidence that was retrievable, what is among the first 100 after Forget, all ways and languages
-    together. `inside`: what the memory system's own model calls took.
+    of the questions whose evidence could be retrieved and was forgotten, those that left any sign, all ways and
+    languages together. `inside`: what the memory system's own model calls took.
     """
 
     system: str
@@ -81,7 +81,7 @@ def _leaks(suites: Attached) -> Iterator[tuple[str, tuple[int, int]]]:
 def _left(suites: Attached) -> Iterator[tuple[str, tuple[int, int]]]:
     for result in suites.forgetting:
         for name in result.differs:
-            shares = [each["left_deep"] for system, _, _, each in in_order(result.summary) if system == name]
+            shares = [each["residue"] for system, _, _, each in in_order(result.summary) if system == name]
             if shares:
                 yield name, _sum(shares)
 
@@ -100,7 +100,7 @@ def overview_table(summary: Summary, suites: Attached) -> Table:
         title="Each system in one line",
         columns=(
             *("system", "questions", "coverage", *(f"accuracy {language}" for language in languages)),
-            *("retrieve p95, ms", "leaks", "of trials", "left after Forget", "of retrievable"),
+            *("retrieve p95, ms", "leaks", "of trials", "left after Forget", "of forgotten"),
             *("tokens inside, in", "tokens inside, out", f"money inside{currency}"),
         ),
         rows=tuple(
@@ -113,8 +113,9 @@ def overview_table(summary: Summary, suites: Attached) -> Table:
             for each in overview(summary, suites)
         ),
         notes=(
-            "Inside: what the memory system's own model calls took, storing the dialogues included. Leaks and what is "
-            "left after Forget are of the suites; without them nothing is said.",
+            "Inside: what the memory system's own model calls took, storing the dialogues included. Leaks are of "
+            "trials; left after Forget: questions whose forgotten evidence left any sign. Without the suites nothing "
+            "is said.",
         ),
     )
 
