@@ -1,7 +1,8 @@
 #!/bin/sh
 # Fills the environment of an image, /opt/memdock; used by the Dockerfiles while they build.
-#   install.sh pinned FILE     what FILE pins, from /wheels where all of it is there, else from the package index
-#   install.sh own FOLDER      the distribution in FOLDER and those of ours that it needs, built here
+#   install.sh pinned FILE [MORE]   what FILE pins, from /wheels where all of it is there, else from the package index;
+#                                   then what MORE pins without hashes
+#   install.sh own FOLDER           the distribution in FOLDER and those of ours that it needs, built here
 set -eu
 export PIP_DISABLE_PIP_VERSION_CHECK=1 PIP_ROOT_USER_ACTION=ignore
 
@@ -13,6 +14,7 @@ pinned)
     pip="python -m pip --python ${pair% *}/bin/python install --quiet --no-deps --require-hashes --find-links /wheels"
     $pip --no-index -r "${pair#* }" 2>/dev/null || $pip -r "${pair#* }"
   done
+  [ -z "${3:-}" ] || python -m pip --python /opt/memdock/bin/python install --quiet --find-links /wheels -r "$3"
   ;;
 own)
   own=$2

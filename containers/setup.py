@@ -26,7 +26,7 @@ def main() -> None:
     """All of it; safe to run again after it was killed."""
     gateway({name: f"grpc://{name}.system:7470" for name in systems(os.environ.get("SYSTEMS", ""))})
     password = kept(STORES / "password", secrets.token_urlsafe(24))
-    for server in ("postgres", "mem0-postgres"):
+    for server in ("postgres", "mem0-postgres", "memos-postgres"):
         kept(STORES / f"{server}.url", f"postgresql://memdock:{password}@{server}:5432/memdock")
     kept(STORES / "neo4j.auth", f"neo4j/{password}")
 
