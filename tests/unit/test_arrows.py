@@ -44,6 +44,7 @@ ONLY_IN = {
     "chromadb": ("memdock_cortex.store",),
     "cortex": ("memdock_cortex.framework",),
     "fastapi": ("memdock_gateway.app", "memdock_evaluator.service.app"),
+    "docker": ("memdock_evaluator.isolation.engine",),
     "graphiti_core": ("memdock_graphiti.framework", "memdock_graphiti.stores"),
     "mem0": ("memdock_mem0.framework", "memdock_mem0g.framework", "memdock_mem0_hosted.framework"),
     "zep_cloud": ("memdock_zep_cloud.framework",),

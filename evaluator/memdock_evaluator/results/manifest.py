@@ -385,6 +385,41 @@ class AskedAgain:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class ContainerFacts:
+    """A container in which systems ran, as its engine told of it; `None`: no limit.
+
+    `system`: the systems that it is part of, with ", " between. `digest`: of the image's contents; `published_digests`:
+    those under which a registry has it. `peak_memory_bytes`: the most of the looks at it, one a second, without files
+    that could be dropped. `cpu_s`, `restarts`: processor seconds and new starts during the run, whoever's work it was.
+    """
+
+    system: str
+    container: str
+    image: str
+    digest: str
+    published_digests: tuple[str, ...] = ()
+    memory_limit_bytes: int | None = None
+    cpu_limit: float | None = None
+    pids_limit: int | None = None
+    user: str = ""
+    read_only: bool = False
+    privileged: bool = False
+    capabilities_dropped: tuple[str, ...] = ()
+    networks: tuple[str, ...] = ()
+    peak_memory_bytes: int
+    cpu_s: float
+    restarts: int = 0
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Isolation:
+    """What an engine told of the containers of a run's systems, by system and name."""
+
+    engine: str
+    containers: tuple[ContainerFacts, ...]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Manifest:
     """The whole file. `finished` is `None` while anything is left to do; `totals` are by contestant."""
 
@@ -403,6 +438,8 @@ class Manifest:
     """In their order."""
     totals: Mapping[str, SystemTotals] = field(default_factory=dict)
     cost: Cost | None = None
+    isolation: Isolation | None = None
+    """`None` where no engine was named."""
 
     def to_json(self) -> bytes:
         """The file's bytes, indented, keys sorted."""

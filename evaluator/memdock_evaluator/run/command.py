@@ -221,7 +221,7 @@ def settings_of(context: click.Context, given: Mapping[str, Any]) -> RunSettings
         for name in (
             *("url", "systems", "baselines", "languages", "dialogues", "zone", "out"),
             *("ks", "ingest_unit", "repeats", "ingest_repeats", "judge_repeats", "seed", "reference_time", "as_of"),
-            *("keep", "trial", "cache"),
+            *("keep", "trial", "cache", "docker"),
             *("concurrency", "parallel_questions"),
         )
     }

@@ -12,6 +12,7 @@ from memdock_evaluator.cost.budget import Budget, BudgetSpentError
 from memdock_evaluator.cost.prices import Prices, read_prices
 from memdock_evaluator.cost.spending import budget_of, check_prices, left_out, on_the_bill, paid_replies_of
 from memdock_evaluator.faults import RunStoppedError
+from memdock_evaluator.isolation.watch import watching
 from memdock_evaluator.results.finalise import MANIFEST, totals, write_outcomes, write_timings
 from memdock_evaluator.results.folder import Folder
 from memdock_evaluator.results.manifest import Manifest
@@ -112,6 +113,7 @@ async def _evaluated(settings: RunSettings, progress: Progress) -> RunEnd:
             progress.say(finished if found.finished else f"going on with the run in {folder.address}")
         if settings.trial and (found is None or found.finished is None or settings.again):
             await try_models(settings, languages, tools)
+        watch = stack.enter_context(watching(settings.docker, settings.systems, progress.say))
         stack.enter_context(held(folder, progress.say))  # last, so that a run that cannot begin leaves no folder
         manifest = earlier(folder, plan) or begin(folder, plan, settings.command, settings.compared)
         manifest = replace(manifest, compared=settings.compared.or_else(manifest.compared))
@@ -142,6 +144,7 @@ async def _evaluated(settings: RunSettings, progress: Progress) -> RunEnd:
                 await loop.run(selection)
             except RunStoppedError as stop:
                 stopped = stop
+        manifest = replace(manifest, isolation=await asyncio.to_thread(watch.record, manifest.isolation))
         end = _end(loop, manifest, _failed(loop) if stopped is None else str(stopped), prices)
         if budget is None or end.manifest.cost is None or not isinstance(stopped, BudgetSpentError):
             return end

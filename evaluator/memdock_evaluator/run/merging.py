@@ -8,6 +8,7 @@ from pathlib import PurePath
 
 from memdock_evaluator.cost.bill import bill
 from memdock_evaluator.cost.prices import Prices
+from memdock_evaluator.isolation.watch import united
 from memdock_evaluator.results.finalise import (
     MANIFEST,
     holds_something_else,
@@ -127,6 +128,7 @@ def _joined(whole: Sequence[Manifest], pieces: Sequence[Piece]) -> Manifest:
         finished=max(manifest.finished for manifest in manifests if manifest.finished),
         merged=tuple(manifest.run_id for manifest in manifests),
         again=tuple(demand for manifest in manifests for demand in manifest.again),
+        isolation=united([manifest.isolation for manifest in manifests]),
         compared=_compared([manifest.compared for manifest in whole]),
         plan=replace(plan, differs=differences_from_paper(plan)) if plan.profile and len(whole) > 1 else plan,
     )

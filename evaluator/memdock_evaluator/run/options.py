@@ -338,6 +338,14 @@ call_options = _grouped(
         help="A file that keeps the models' replies for the next run that asks the same (SQLite, made where there is "
         "none; several runs may share it). What is asked for again costs nothing then.  [default: none]",
     ),
+    click.option(
+        "--docker",
+        envvar="MEMDOCK_EVAL_DOCKER",
+        default="",
+        metavar="URL",
+        help="The engine that runs the systems' containers, such as unix:///var/run/docker.sock, or tcp://host:2375 of "
+        "a proxy that only reads: images, limits, peak memory and processor time of each go into the manifest.",
+    ),
 )
 
 model_options = _grouped(

@@ -67,7 +67,8 @@ class RunSettings:
     infrastructure fails. `stop_after`: "ingest", "retrieve" or "answer", the last stage to be run; "": all are.
     `reuse`: what an earlier run did is taken over, and no system is asked. `compared`: what the report compares.
     `prices`: the table, `None` for the shipped one. `budget`: money, in its currency, that models may cost. `cache`:
-    the file of a cache of the models' replies, "" for none. `again`: outcomes ("system_error", "refused") of a run that
+    the file of a cache of the models' replies, "" for none. `docker`: the address of the engine that runs the systems'
+    containers, "" for none. `again`: outcomes ("system_error", "refused") of a run that
     is there, whose questions are asked again. `command` is what the manifest quotes, without secrets.
     """
 
@@ -115,5 +116,6 @@ class RunSettings:
     prices: Prices | None = None
     budget: float | None = None
     cache: str = ""
+    docker: str = ""
     again: tuple[str, ...] = ()
     command: tuple[str, ...] = ()

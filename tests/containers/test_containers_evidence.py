@@ -1,0 +1,93 @@
+"""What a run records of its systems' containers, by a socket of the engine and by a proxy of it."""
+
+import json
+import re
+import socket
+import threading
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
+from pathlib import Path
+
+from support.compose import Stack, docker
+from support.processes import run_command
+
+SOCKET = "/var/run/docker.sock"
+
+
+def test_a_run_records_images_limits_and_what_was_taken(up: Stack, tmp_path: Path) -> None:
+    told = run(up, tmp_path / "run", f"unix://{SOCKET}")
+    assert told["engine"].startswith("Docker ")
+    found = {each["container"].removeprefix(f"{up.project}-"): each for each in told["containers"]}
+    assert sorted(found) == ["postgres-1", "rag-dense-1"]
+    assert found["postgres-1"]["system"] == "rag-dense, rag-hybrid"
+    mine = found["rag-dense-1"]
+    seen = up.inspect("rag-dense")
+    assert mine["digest"] == seen["Image"]
+    assert mine["image"] == seen["Config"]["Image"]
+    assert mine["memory_limit_bytes"] == seen["HostConfig"]["Memory"]
+    assert mine["cpu_limit"] == 2
+    assert mine["pids_limit"] == 128
+    assert mine["user"] == "10001:10001"
+    assert mine["read_only"]
+    assert not mine["privileged"]
+    assert mine["capabilities_dropped"] == ["ALL"]
+    assert mine["networks"] == [f"{up.project}_{name}" for name in ("models", "postgres", "rag-dense")]
+    assert 20 << 20 < mine["peak_memory_bytes"] <= mine["memory_limit_bytes"]
+    assert mine["cpu_s"] > 0
+    assert mine["restarts"] == 0
+    for page, word in (("report.html", "Peak memory, MiB"), ("report.ru.html", "Память, пик, МиБ")):
+        text = (tmp_path / "run" / page).read_text()
+        assert word in text
+        assert mine["container"] in text
+
+
+def test_a_proxy_that_only_reads_is_enough(up: Stack, tmp_path: Path) -> None:
+    with proxy_of_the_engine() as (address, asked):
+        told = run(up, tmp_path / "run", address)
+    assert {each["system"] for each in told["containers"]} == {"rag-dense", "rag-dense, rag-hybrid"}
+    assert asked
+    assert {method for method, _ in asked} == {b"GET"}
+
+
+def run(up: Stack, out: Path, engine: str) -> dict[str, object] | None:
+    """A run from this machine, through the gateway's published port."""
+    key = out.with_name("key")
+    key.write_text(docker("exec", up.container("gateway"), "cat", "/keys/first.key"))
+    done = run_command(
+        "memdock-eval", "run", "--url", f"grpc://127.0.0.1:{up.environment['GATEWAY_GRPC_PORT']}", "--key-file", key,
+        "--system", "rag-dense", "--data", "own", "--language", "en", "--dialogue", "0", "--out", out,
+        "--docker", engine, timeout_s=200,
+    )  # fmt: skip
+    assert done.code == 0, done.words
+    found: dict[str, object] | None = json.loads((out / "manifest.json").read_text())["isolation"]
+    return found
+
+
+@contextmanager
+def proxy_of_the_engine() -> Iterator[tuple[str, list[tuple[bytes, bytes]]]]:
+    """An address of the engine's socket, and the requests that pass: method and path. A GET has no body."""
+    asked: list[tuple[bytes, bytes]] = []
+
+    def pump(source: socket.socket, sink: socket.socket, *, told: bool) -> None:
+        with suppress(OSError):
+            while piece := source.recv(1 << 16):
+                if told:
+                    asked.extend(re.findall(rb"(?:^|\r\n\r\n)([A-Z]+) (\S+) HTTP/1\.1\r\n", piece))
+                sink.sendall(piece)
+        with suppress(OSError):
+            sink.shutdown(socket.SHUT_WR)
+
+    def serve() -> None:
+        with suppress(OSError):
+            while True:
+                caller, _ = listening.accept()
+                engine = socket.socket(socket.AF_UNIX)
+                engine.connect(SOCKET)
+                for source, sink, told in ((caller, engine, True), (engine, caller, False)):
+                    threading.Thread(target=pump, args=(source, sink), kwargs={"told": told}, daemon=True).start()
+
+    with socket.create_server(("127.0.0.1", 0)) as listening:
+        threading.Thread(target=serve, daemon=True).start()
+        yield f"tcp://127.0.0.1:{listening.getsockname()[1]}", asked
+        with suppress(OSError):
+            listening.shutdown(socket.SHUT_RDWR)

