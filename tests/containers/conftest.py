@@ -2,7 +2,7 @@
 
 import os
 import shutil
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -32,10 +32,15 @@ class Outside:
     rows: bytes
     embeddings: Path
 
-    def of_systems(self, language: str) -> list[bytes]:
-        """The rows of the memory systems in one language."""
+    def of_systems(self, language: str, dialogues: Collection[str]) -> list[bytes]:
+        """The rows of the memory systems in a language and these dialogues."""
         rows = ((row, orjson.loads(row)) for row in self.rows.splitlines())
-        return [row for row, told in rows if told["language"] == language and told["system"].startswith("rag-")]
+        return [
+            row
+            for row, told in rows
+            if (told["language"], told["dialogue_id"]) in {(language, each) for each in dialogues}
+            and told["system"].startswith("rag-")
+        ]
 
 
 @pytest.fixture(scope="session")

@@ -7,6 +7,7 @@ import threading
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
+from typing import Any
 
 from support.compose import Stack, docker
 from support.processes import run_command
@@ -49,7 +50,7 @@ def test_a_proxy_that_only_reads_is_enough(up: Stack, tmp_path: Path) -> None:
     assert {method for method, _ in asked} == {b"GET"}
 
 
-def run(up: Stack, out: Path, engine: str) -> dict[str, object] | None:
+def run(up: Stack, out: Path, engine: str) -> dict[str, Any]:
     """A run from this machine, through the gateway's published port."""
     key = out.with_name("key")
     key.write_text(docker("exec", up.container("gateway"), "cat", "/keys/first.key"))
@@ -59,7 +60,7 @@ def run(up: Stack, out: Path, engine: str) -> dict[str, object] | None:
         "--docker", engine, timeout_s=200,
     )  # fmt: skip
     assert done.code == 0, done.words
-    found: dict[str, object] | None = json.loads((out / "manifest.json").read_text())["isolation"]
+    found: dict[str, Any] = json.loads((out / "manifest.json").read_text())["isolation"]
     return found
 
 

@@ -13,7 +13,7 @@ import pytest
 from containers.conftest import Outside
 from support.compose import PYTHON, ROOT, Stack, docker
 
-LANGUAGE = "en"
+LANGUAGE, DIALOGUES = "en", ("0", "1", "2")
 
 
 def kill(up: Stack, service: str) -> None:
@@ -82,6 +82,7 @@ def test_a_run_ends_complete_and_right(
         *("docker", "compose", "--project-name", up.project, "exec", "-T", "evaluator", "memdock-eval", "run"),
         *("--data", "own", "--language", LANGUAGE, "--out", out, "--progress", "json", "--concurrency", "1"),
         *("--system", "rag-dense", "--system", "rag-hybrid"),
+        *(word for dialogue in DIALOGUES for word in ("--dialogue", dialogue)),
     ]
     happened, log = False, []
     with subprocess.Popen(
@@ -98,7 +99,7 @@ def test_a_run_ends_complete_and_right(
     assert happened, said
     assert run.returncode == 0, said
     up.must("cp", f"evaluator:/results/{out}/outcomes.jsonl", str(tmp_path))
-    assert (tmp_path / "outcomes.jsonl").read_bytes().splitlines() == outside.of_systems(LANGUAGE)
+    assert (tmp_path / "outcomes.jsonl").read_bytes().splitlines() == outside.of_systems(LANGUAGE, DIALOGUES)
     up.must("exec", "-T", "evaluator", "memdock-eval", "verify", out)
 
 

@@ -18,7 +18,8 @@ from memdock_memos.system import MemosSystem
 _OPTIONS = (
     option("--memory", "product: what MemOS's server does, on PostgreSQL; light: its general_text, on Qdrant.",
            default="product", type=click.Choice(["product", "light"])),
-    option("--database", "postgresql:// address; without it PostgreSQL is run here, in --data.", default=""),
+    option("--database", "postgresql:// address; without it PostgreSQL is run here, in --data.", default="",
+           secret=True),
     option("--unit", "What is one add: a user's turn with its reply, or a turn.", default="pair",
            type=click.Choice(["pair", "turn"])),
     option("--add", "fine: the chat model extracts memories; fast: what was said is kept as it is.", default="fine",
