@@ -4,7 +4,17 @@ import re
 from html.parser import HTMLParser
 
 NAMES = (
-    *("Memdock", "memdock-evaluator", "memdock-eval run --prices", "English", "RUMBA", "RAG", "arXiv", "Table 5"),
+    *(
+        "Memdock",
+        "memdock-evaluator",
+        "memdock-eval run --prices",
+        "memdock-eval run --docker",
+        "English",
+        "RUMBA",
+        "RAG",
+        "arXiv",
+        "Table 5",
+    ),
     *("rag-dense", "rag-hybrid", "full-context", "oracle", "refusal", "gpt-4.1-mini", "pollux-judge-7b", "pollux"),
     *("openai", "offline-extractive", "offline-overlap", "offline", "MRR", "nDCG", "DeleteInfo", "accuracy", "SHA-256"),
     *(
