@@ -289,6 +289,23 @@ def test_gateway_and_adapters_are_found_pod_by_pod(target: str) -> None:
     assert {"gateway", *adapters} <= headless
 
 
+def test_production_speaks_tls_everywhere_outside() -> None:
+    documents = rendered("overlays/production")
+    (outside,) = [each for each in documents if name_of(each) == "Service/gateway-outside"]
+    assert {port["name"]: port.get("appProtocol") for port in outside["spec"]["ports"]} == {
+        "grpc": "https",
+        "http": None,
+    }
+    for pod in pods(documents):
+        if pod.name in ("gateway", "evaluator"):
+            (main,) = pod.spec["containers"]
+            for probe in ("startupProbe", "livenessProbe", "readinessProbe"):
+                assert main[probe]["httpGet"]["scheme"] == "HTTPS"
+    addresses = [value for _, _, value in fields([*documents]) if isinstance(value, str) and "://gateway" in value]
+    assert addresses
+    assert not any("grpc://gateway" in address or "http://gateway" in address for address in addresses)
+
+
 ADAPTERS = {"rag-dense", "rag-hybrid"}
 INSIDE = {
     *(("gateway", adapter, 7470) for adapter in ADAPTERS),
