@@ -101,7 +101,7 @@ def _adapters() -> Iterator[Adapter]:
     """Those of the plan, but for frameworks that cannot be had here, whose own tests say so."""
     for each in [each for each in ADAPTERS if each.name in _planned()]:
         try:
-            environment(each.name)
+            environment(each.home)
         except pytest.skip.Exception:
             continue
         yield each
