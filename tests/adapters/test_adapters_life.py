@@ -122,6 +122,12 @@ async def test_every_model_call_is_counted_as_the_model_server_saw_it(
     assert told == metered == of_space == seen
 
 
+def test_the_data_of_another_system_is_refused(served: RunningAdapter) -> None:
+    refused = pytest.raises(AssertionError, match="has the data of the system")
+    with refused, running(served.adapter, served.folder.parent, served.models, flags={"--system": "another"}):
+        raise RuntimeError("it serves")
+
+
 def test_a_kill_in_the_middle_loses_no_turn_and_stores_none_twice(
     served: RunningAdapter, tmp_path_factory: pytest.TempPathFactory
 ) -> None:

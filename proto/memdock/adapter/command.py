@@ -112,7 +112,7 @@ def option(flag: str, help_text: str, *, secret: bool = False, **more: Any) -> c
 def _options(name: str) -> list[click.Parameter]:
     return [
         option("--system", "The system's name.", default=name, callback=_system_name),
-        option("--data", "Folder of the ledger and of embedded stores.", default=Path("memdock-data"),
+        option("--data", "Folder of the ledger and of embedded stores.", default=Path("memdock-data") / name,
                type=click.Path(path_type=Path, file_okay=False)),
         option("--grpc", "HOST:PORT of the gRPC face; port 0: a free one.", default="127.0.0.1:0"),
         option("--http", "HOST:PORT of the HTTP face.", default="127.0.0.1:0"),
@@ -144,8 +144,21 @@ def _serve_by(read: Callable[[Settings], SettingsT], open_system: Open[SettingsT
 
 async def _serve(settings: SettingsT, open_system: Open[SettingsT], faces: ServeOptions) -> None:
     settings.data.mkdir(parents=True, exist_ok=True)
+    _claim(settings.data, settings.system)
     async with open_system(settings) as system:
         await serve(system, SqliteLedger(settings.data / "turns.sqlite"), faces)
+
+
+def _claim(data: Path, system: str) -> None:
+    """Writes whose folder it is. Raises ValueError where it is another system's: its turns would be taken for ours."""
+    owner = data / "system"
+    if not owner.exists():
+        owner.write_text(f"{system}\n")
+    elif (found := owner.read_text().strip()) != system:
+        raise ValueError(
+            f"the folder {data} has the data of the system {found}, and this is {system}: give another --data, or, "
+            f"where that system has got this name, write it into {owner}"
+        )
 
 
 def _system_name(_context: click.Context, _parameter: click.Parameter, name: str) -> str:

@@ -197,7 +197,10 @@ def _status_failure(response: Any) -> MemdockError | None:
         return error("PROVIDER_TIMEOUT", f"The model at {host} did not answer in time (HTTP {status}).")
     if status >= 500:
         return error("PROVIDER_UNREACHABLE", f"The model at {host} failed (HTTP {status}).")
-    return error("PROVIDER_PROTOCOL_ERROR", f"The model at {host} refused the request (HTTP {status}).")
+    return error(
+        "PROVIDER_PROTOCOL_ERROR",
+        f"The model at {host} refused the request (HTTP {status}): is its name right, and what does its log say?",
+    )
 
 
 def _reply_failure(kind: str, asked: dict[str, Any], reply: dict[str, Any]) -> MemdockError | None:
