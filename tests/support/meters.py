@@ -13,7 +13,7 @@ import yaml
 from aiohttp import web
 
 from memdock_meter.app import Face
-from memdock_meter.config import read_config, secret
+from memdock_meter.config import read_config, system_keys
 from memdock_meter.meter import Meter
 from support.model_server import ModelServer
 
@@ -60,8 +60,8 @@ class RunningMeter:
 async def meter_of(config_file: Path) -> AsyncIterator[RunningMeter]:
     """Serves what a configuration file says on a free port."""
     config = read_config(config_file)
+    keys = system_keys(config)
     meter = await Meter.open(config)
-    keys = {name: secret(each.key_file) for name, each in config.systems.items()}
     runner = web.AppRunner(Face(meter, keys).app(), access_log=None, handler_cancellation=True, shutdown_timeout=1)
     await runner.setup()
     await web.TCPSite(runner, "127.0.0.1", 0).start()

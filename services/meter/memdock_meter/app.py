@@ -122,7 +122,9 @@ class Face:
         if named is not None and named not in self._keys:
             raise WireError(404, "no_such_system", f"the meter's configuration has no system {named}")
         wanted = self._keys if named is None else {named: self._keys[named]}
-        matching = [name for name, key in wanted.items() if key and hmac.compare_digest(key, shown)]
+        # As bytes: only texts of ASCII can be compared. A header's bytes that are no UTF-8 come as surrogates.
+        given = shown.encode(errors="surrogateescape")
+        matching = [name for name, key in wanted.items() if key and hmac.compare_digest(key.encode(), given)]
         if matching:
             return matching[0]
         if named and not self._keys[named]:

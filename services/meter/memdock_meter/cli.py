@@ -14,7 +14,7 @@ import structlog
 from aiohttp import web
 
 from memdock_meter.app import Face
-from memdock_meter.config import Config, host_and_port, read_config, secret
+from memdock_meter.config import Config, host_and_port, read_config, system_keys
 from memdock_meter.meter import Meter
 from memdock_meter.problems import ConfigError
 from memdock_meter.store import Store, UsageLine
@@ -123,7 +123,7 @@ async def _purge(config: Config, system: str, space: str) -> int:
 
 
 async def _serve(config: Config, port_file: Path | None) -> None:
-    keys = {name: secret(each.key_file) for name, each in config.systems.items()}
+    keys = system_keys(config)
     meter = await Meter.open(config)
     # A caller that left must not be paid for any longer.
     runner = web.AppRunner(Face(meter, keys).app(), access_log=None, handler_cancellation=True, shutdown_timeout=20)

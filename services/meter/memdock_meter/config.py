@@ -3,24 +3,27 @@
 import ipaddress
 from pathlib import Path
 from typing import Annotated, Literal, TypeVar
+from urllib.parse import urlsplit
 
-import yaml
 from pydantic import AfterValidator, BaseModel, ConfigDict, Field, ValidationError, model_validator
 
 from memdock_meter.problems import ConfigError, first_problem
+from memdock_meter.yaml_file import read_fields
 
 Mode = Literal["live", "record", "replay"]
 Name = Annotated[str, Field(pattern=r"^[A-Za-z0-9][A-Za-z0-9_.-]{0,63}$")]
 
 
 def _address(url: str) -> str:
-    if not url.startswith(("http://", "https://")):
+    parts = urlsplit(url)  # raises ValueError for brackets, `port` for a number that is none
+    spaced = any(map(str.isspace, url))
+    if not url.startswith(("http://", "https://")) or not parts.hostname or parts.port == 0 or spaced:
         raise ValueError("give an address like https://host/v1")
     return url.rstrip("/")
 
 
 class _Part(BaseModel):
-    model_config = ConfigDict(extra="forbid", frozen=True)
+    model_config = ConfigDict(extra="forbid", frozen=True, allow_inf_nan=False)
 
 
 class UpstreamConfig(_Part):
@@ -75,14 +78,9 @@ class Config(_Part):
 
 def read_config(path: Path, *, listen: str | None = None) -> Config:
     """The file's configuration with its paths made whole; `listen` goes before the file. Raises `ConfigError`."""
+    fields = read_fields(path)
     try:
-        content = yaml.safe_load(path.read_text(encoding="utf-8"))
-    except (OSError, UnicodeDecodeError) as error:
-        raise ConfigError(f"{path}: it cannot be read") from error
-    except yaml.YAMLError as error:
-        raise ConfigError(f"{path}: it is no YAML: {' '.join(str(error).split())}") from error
-    try:
-        config = Config.model_validate(content if listen is None else {**(content or {}), "listen": listen})
+        config = Config.model_validate(fields if listen is None else fields | {"listen": listen})
     except ValidationError as error:
         raise ConfigError(f"{path}: {first_problem(error)}") from error
     host, _ = host_and_port(config.listen)
@@ -124,6 +122,20 @@ def secret(path: Path | None) -> str:
     if not key or not (key.isascii() and key.isprintable()):
         raise ConfigError(f"{path}: it holds no key that a header can carry: give one line of ASCII")
     return key
+
+
+def system_keys(config: Config) -> dict[str, str]:
+    """Each system's key, "" where it needs none; raises `ConfigError`, also where a key would name two systems."""
+    keys = {name: secret(each.key_file) for name, each in config.systems.items()}
+    owners: dict[str, str] = {}
+    for name, key in keys.items():
+        if key and (owner := owners.setdefault(key, name)) != name:
+            first, second = (config.systems[each].key_file for each in (owner, name))
+            raise ConfigError(
+                f"systems.{owner} and systems.{name} have the same key ({first}, {second}), and a key names its "
+                "system: give each a key of its own"
+            )
+    return keys
 
 
 def _rooted(part: PartT, folder: Path) -> PartT:

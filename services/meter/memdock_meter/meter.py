@@ -111,7 +111,6 @@ class Meter:
         try:
             answer = await self._answer(request, attempt)
             status = 200
-            return answer
         except WireError as error:
             status = error.status
             raise
@@ -137,6 +136,9 @@ class Meter:
                 ms=(time.perf_counter() - started) * 1000,
             )
             await self._keep(row)
+        if self._mode == "record" and not answer.replayed:
+            await self._record(request, answer)
+        return answer
 
     async def _answer(self, request: Request, attempt: Attempt[Answer]) -> Answer:
         if self._mode != "live" and (recording := await self.store.recording(request)) is not None:
@@ -157,18 +159,17 @@ class Meter:
             )
         upstream = self.upstream(request.system, request.kind)
         async with lane.entered():
-            answer = replace(await upstream.ask(attempt), requests=attempt.tries)
-            lane.spent += self._money(request.model, answer.tokens) or 0.0
-        if self._mode == "record":
-            recording = Recording(
-                content_type=answer.content_type,
-                body=answer.body,
-                input_tokens=answer.tokens.input,
-                output_tokens=answer.tokens.output,
-                estimated=answer.tokens.estimated,
-            )
-            await self.store.record(request, recording)
-        return answer
+            return replace(await upstream.ask(attempt), requests=attempt.tries)
+
+    async def _record(self, request: Request, answer: Answer) -> None:
+        recording = Recording(
+            content_type=answer.content_type,
+            body=answer.body,
+            input_tokens=answer.tokens.input,
+            output_tokens=answer.tokens.output,
+            estimated=answer.tokens.estimated,
+        )
+        await self.store.record(request, recording)
 
     def _attempt(self, request: Request, send: Send, begun: Callable[[], bool]) -> Attempt[Answer]:
         async def whole(response: aiohttp.ClientResponse) -> Answer:
@@ -191,5 +192,7 @@ class Meter:
         return None if self.prices is None else self.prices.money(model, tokens)
 
     async def _keep(self, row: CallRow) -> None:
+        # Before anything is waited for: the next call of the lane must find it spent.
+        self._lanes[row.system].spent += row.money or 0.0
         self.metrics.count(row)
         await self.store.add(row)

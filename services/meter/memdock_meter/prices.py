@@ -3,11 +3,11 @@
 from datetime import date
 from pathlib import Path
 
-import yaml
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
 from memdock_meter.problems import ConfigError, first_problem
 from memdock_meter.wire import Tokens
+from memdock_meter.yaml_file import read_fields
 
 _MILLION = 1_000_000
 
@@ -39,10 +39,6 @@ class Prices(BaseModel):
 def read_prices(path: Path) -> Prices:
     """Raises `ConfigError` naming the file and the field."""
     try:
-        return Prices.model_validate(yaml.safe_load(path.read_text(encoding="utf-8")))
-    except (OSError, UnicodeDecodeError) as error:
-        raise ConfigError(f"{path}: the prices cannot be read from it") from error
-    except yaml.YAMLError as error:
-        raise ConfigError(f"{path}: it is no YAML: {' '.join(str(error).split())}") from error
+        return Prices.model_validate(read_fields(path))
     except ValidationError as error:
         raise ConfigError(f"{path}: {first_problem(error)}") from error

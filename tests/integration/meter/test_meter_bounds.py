@@ -1,5 +1,6 @@
 """Who may pass and how far: keys, budgets, requests that are none, recordings."""
 
+import asyncio
 import json
 from collections.abc import AsyncIterator
 from pathlib import Path
@@ -12,6 +13,7 @@ import pytest_asyncio
 from support.logs import logged
 from support.meters import events, meter_of, piece, seen, usage_event, write_config
 from support.model_server import ModelServer, serve_models
+from support.served import until
 
 ASKED: list[Any] = [{"role": "user", "content": "pomegranate-7719"}]
 
@@ -42,6 +44,22 @@ async def test_a_budget_stops_one_system_and_no_other(models: ModelServer, tmp_p
     assert seen(models, "chat") == 3
 
 
+async def test_what_a_caller_that_left_has_cost_counts_for_the_budget(models: ModelServer, tmp_path: Path) -> None:
+    models.faults.append("hang")
+    systems = {"a": {"chat": "models", "budget": 0.001, "concurrency": 1}}
+    long: list[Any] = [{"role": "user", "content": "x" * 8000}]  # 2000 tokens of a millionth
+    async with meter_of(write_config(tmp_path, models.url, systems=systems)) as meter:
+        ask = meter.client().chat.completions.create
+        left = asyncio.create_task(ask(model="m", messages=long))
+        await until(lambda: bool(models.requests))
+        waiting = asyncio.create_task(ask(model="m", messages=ASKED))
+        left.cancel()
+        with pytest.raises(openai.RateLimitError, match=r"the budget of a is spent: 0\.0020 of 0\.001 USD"):
+            await waiting
+        assert (await meter.usage())["chat m"]["money"] == pytest.approx(0.002, rel=0.01)
+    assert seen(models, "chat") == 1
+
+
 async def test_a_key_names_its_system_and_opens_no_other(models: ModelServer, tmp_path: Path) -> None:
     for name in "ab":
         (tmp_path / f"{name}.key").write_text(f"secret-of-{name}\n")
@@ -49,7 +67,14 @@ async def test_a_key_names_its_system_and_opens_no_other(models: ModelServer, tm
     async with meter_of(write_config(tmp_path, models.url, systems=systems)) as meter:
         await meter.client("", key="secret-of-b").embeddings.create(model="e", input="x")
         await meter.client("/s/a", key="secret-of-a").embeddings.create(model="e", input="x")
-        for prefix, key in (("/s/a", "secret-of-b"), ("/s/a", "none"), ("", "none"), ("", "")):
+        for prefix, key in (
+            ("/s/a", "secret-of-b"),
+            ("/s/a", "none"),
+            ("", "none"),
+            ("", ""),
+            ("", "ключ"),
+            ("", "\udcff"),
+        ):
             async with meter.session.post(
                 f"{meter.root}{prefix}/v1/embeddings",
                 json={"model": "e", "input": "x"},

@@ -61,7 +61,12 @@ def test_what_was_used_survives_a_kill_and_the_command_tells_it(tmp_path: Path) 
 
 @pytest.mark.parametrize(
     ("file", "said"),
-    [("upstreams: [", "it is no YAML"), ("{}", "upstreams: Field required"), (None, "it cannot be read")],
+    [
+        ("upstreams: [", "it is no YAML"),
+        ("{}", "upstreams: Field required"),
+        ("- a", "it must be a mapping"),
+        (None, "it cannot be read"),
+    ],
 )
 def test_a_file_that_cannot_be_used_is_told_in_a_sentence(tmp_path: Path, file: str | None, said: str) -> None:
     config = tmp_path / "meter.yaml"
@@ -71,6 +76,17 @@ def test_a_file_that_cannot_be_used_is_told_in_a_sentence(tmp_path: Path, file: 
     assert done.code == 1
     assert f"{config}: {said}" in done.words
     assert "Traceback" not in done.words
+
+
+def test_equal_keys_end_the_start_in_a_sentence(tmp_path: Path) -> None:
+    (tmp_path / "one.key").write_text("secret-7731")
+    system = {"chat": "models", "key_file": "one.key"}
+    config = write_config(tmp_path, "http://x", systems={"a": system, "b": system})
+    done = run_command("memdock-meter", "serve", "--config", config)
+    assert done.code == 1
+    assert "systems.a and systems.b have the same key" in done.words
+    assert "Traceback" not in done.words
+    assert "secret-7731" not in done.words
 
 
 def test_a_misspelt_variable_is_refused(tmp_path: Path) -> None:
