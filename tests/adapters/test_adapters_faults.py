@@ -1,12 +1,15 @@
 """A model server that fails on the n-th call: the turn is FAILED, or stored after all, and never silently missing."""
 
+import math
 from collections.abc import Callable
 
 import pytest
 from aiohttp import web
 
+from memdock.errors import MemdockError
 from memdock.types import TurnState
-from support.adapters import RunningAdapter, space, turn
+from support.adapters import RunningAdapter, fill, space, turn
+from support.words import DIMENSION, embed_words
 
 
 def _completion(content: str, finish: str = "stop") -> web.Response:
@@ -55,3 +58,34 @@ def test_the_nth_call_fails(served: RunningAdapter, nth: int, fault: str, lastin
         assert record.state is TurnState.SEARCHABLE
         found = [each for each in client.retrieve(name, "persimmon", top_k=20).memories if "persimmon" in each.text]
         assert len(found) == 1, "stored once, whatever failed on the way"
+
+
+BAD_VECTORS = {
+    "not finite": [math.nan] * DIMENSION,
+    "beyond 32 bits": [1e300] * DIMENSION,
+    "too short": [1.0] * (DIMENSION - 1),
+}
+
+
+@pytest.mark.parametrize("bad", BAD_VECTORS.values(), ids=BAD_VECTORS)
+def test_a_vector_that_is_none_fails_its_turn_and_leaves_the_others_be(
+    served: RunningAdapter, bad: list[float]
+) -> None:
+    if served.service is not None:
+        pytest.skip("its models are the service's: see test_adapters_hosted.py")
+    models, name = served.models, space()
+    with served.client() as client:
+        fill(client, name, turn("t1", "persimmon is the name of my cat"))
+        models.embed = lambda text: bad if "durian" in text else embed_words(text)
+        try:
+            client.add_turns(name, [turn("t2", "durian is the name of my dog", session="s2")])
+            (failed,) = client.flush(name, timeout_s=240).failed
+            with pytest.raises(MemdockError, match="The embedding model answered a vector"):
+                client.retrieve(name, "durian")
+        finally:
+            models.embed = embed_words
+        assert failed.error is not None
+        assert failed.error.reason == "PROVIDER_PROTOCOL_ERROR"
+        found = client.retrieve(name, "persimmon durian").memories
+        assert any("persimmon" in each.text for each in found)
+        assert not any("durian" in each.text for each in found)

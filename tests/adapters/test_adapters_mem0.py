@@ -1,6 +1,7 @@
 """What only mem0 does."""
 
 import asyncio
+import json
 from pathlib import Path
 
 import aiohttp
@@ -11,6 +12,36 @@ from support.adapters import ADAPTERS, RunningAdapter, fill, running, space, tur
 from support.model_server import ModelServer
 
 (MEM0,) = [each for each in ADAPTERS if each.name == "mem0"]
+
+
+@pytest.mark.parametrize(
+    "reply",
+    [
+        {},
+        {"memory": None},
+        {"memory": "persimmon"},
+        {"memory": [{"id": "0"}]},
+        {"memory": [{"id": "0", "text": None}]},
+        {"memory": [{"id": "0", "text": "persimmon"}, {"id": "1", "text": ""}]},
+        {"memory": [None]},
+        {"memory": [{"id": "0", "text": "persimmon \ud800 half"}]},
+    ],
+    ids=str,
+)
+def test_a_reply_of_another_form_is_a_failure_and_leaves_nothing(served: RunningAdapter, reply: object) -> None:
+    if served.adapter is not MEM0:
+        pytest.skip("only mem0")
+    name = space()
+    served.models.chat = lambda body: json.dumps(reply)
+    try:
+        with served.client() as client:
+            client.add_turns(name, [turn("t1", "persimmon is my cat")])
+            (failed,) = client.flush(name, timeout_s=60).failed
+            assert failed.error is not None
+            assert (failed.error.reason, failed.error.retryable) == ("PROVIDER_PROTOCOL_ERROR", True)
+            assert list(client.list_memories(name)) == []
+    finally:
+        served.models.chat = MEM0.chat
 
 
 def test_an_id_that_is_none_of_its_own_is_not_found(served: RunningAdapter) -> None:

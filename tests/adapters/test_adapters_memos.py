@@ -70,8 +70,9 @@ def memory(text: str, **more: Any) -> dict[str, Any]:
         {"memory list": "persimmon"},
         {"memory list": [memory("persimmon"), {"key": "without a value"}]},
         {"memory list": [memory("  ")]},
+        {"memory list": [memory("persimmon \ud800 half")]},
     ],
-    ids=["no JSON", "another object", "no list", "a memory without a text", "an empty text"],
+    ids=["no JSON", "another object", "no list", "a memory without a text", "an empty text", "half a character"],
 )
 def test_a_reply_of_another_form_is_a_failure_and_leaves_nothing(
     served: RunningAdapter, answers: Callable[[Any], None], reply: Any
@@ -103,6 +104,15 @@ def test_who_spoke_and_when_stands_in_the_prompt(served: RunningAdapter) -> None
         fill(client, space(), said)
     (prompt,) = [body["messages"][-1]["content"] for kind, body in served.models.requests if kind == "chat"]
     assert "[Saturday 2019-05-04 19:30+09:00]: Anna: persimmon is my cat" in prompt
+
+
+@pytest.mark.parametrize("role", ["user", "assistant", "tool"])
+def test_what_any_role_says_is_kept(served: RunningAdapter, role: str) -> None:
+    name = space()
+    with served.client() as client:
+        fill(client, name, replace(turn("t1", "persimmon is my cat"), role=role))
+        (found,) = client.retrieve(name, "persimmon").memories
+        assert "persimmon is my cat" in found.text
 
 
 def test_a_search_keeps_to_sessions_and_times(served: RunningAdapter) -> None:

@@ -24,7 +24,7 @@ async def open_system(settings: AdapterSettings) -> AsyncIterator[System]:
     from memdock_cortex.store import Store
     from memdock_cortex.system import CortexSystem
 
-    watch()
+    watch(settings.embedder.dimension)
     async with AsyncExitStack() as ends:
         store = await asyncio.to_thread(Store, settings.data / "chroma")
         ends.push_async_callback(asyncio.to_thread, store.close)

@@ -35,7 +35,7 @@ async def open_system(settings: AdapterSettings) -> AsyncIterator[System]:
     from memdock_graphiti.stores import StoreAt
     from memdock_graphiti.system import GraphitiSystem
 
-    watch()
+    watch(settings.embedder.dimension)
     at = StoreAt(
         folder=settings.data,
         neo4j_url=more["neo4j_url"],

@@ -25,7 +25,7 @@ _OPTIONS = (
 @asynccontextmanager
 async def open_system(settings: AdapterSettings) -> AsyncIterator[Mem0System]:
     """mem0 on its database; ends what it stands on."""
-    watch()
+    watch(settings.embedder.dimension)
     async with AsyncExitStack() as ends:
         url = settings.more["database"]
         if not url:

@@ -15,6 +15,7 @@ from typing import Any
 
 from memdock.adapter.command import ModelAt, models_of
 from memdock.errors import error
+from memdock_mem0.extraction import checked
 
 Record = dict[str, Any]
 
@@ -83,6 +84,7 @@ class Mem0:
         self._memory = Memory.from_config(
             {**models, "vector_store": store, "history_db_path": str(folder / "history.sqlite")}
         )
+        self._memory.llm.generate_response = checked(self._memory.llm.generate_response)
         self._memory.vector_store._ensure_collection()  # noqa: SLF001 - two first calls at once would both make it
         self._memory.entity_store._ensure_collection()  # noqa: SLF001 - and a fresh process would not clean it
         self._memory.db.connection.execute("PRAGMA secure_delete=ON")

@@ -28,7 +28,7 @@ _OPTIONS = (
 @asynccontextmanager
 async def open_system(settings: AdapterSettings) -> AsyncIterator[Mem0gSystem]:
     """mem0's graph memory on its store."""
-    watch()
+    watch(settings.embedder.dimension)
     more = settings.more
     neo4j = None
     if more["neo4j_url"]:

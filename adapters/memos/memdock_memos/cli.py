@@ -37,7 +37,7 @@ _LIGHT = {"database": "", "add": "fine", "search": "fast", "dedup": "mmr"}
 @asynccontextmanager
 async def open_system(settings: AdapterSettings) -> AsyncIterator[MemosSystem]:
     """MemOS on its store; ends what it stands on."""
-    watch()
+    watch(settings.embedder.dimension)
     async with AsyncExitStack() as ends:
         framework = await _open(settings, ends)
         ends.push_async_callback(asyncio.to_thread, framework.close)

@@ -38,8 +38,9 @@ async def outcome_of(adding: Awaitable[Sequence[str]]) -> Outcome:
 class FrameworkCalls:
     """`framework` and `store` are names for people.
 
-    An exception that comes from one of `store_packages`, by itself or by its cause, is STORE_UNREACHABLE; from one of
-    `reply_packages`, PROVIDER_PROTOCOL_ERROR; any other INTERNAL. Its words may hold a text of a turn: none is told.
+    An exception that comes from one of `store_packages`, by itself or by its cause, is STORE_UNREACHABLE, but for a
+    `DataError` (PEP 249), which is of what was to be stored: INTERNAL. One from `reply_packages` is
+    PROVIDER_PROTOCOL_ERROR; any other INTERNAL. Its words may hold a text of a turn: none is told.
     """
 
     def __init__(
@@ -55,12 +56,14 @@ class FrameworkCalls:
         return await self.finish(asyncio.to_thread(work))
 
     async def finish(self, work: Awaitable[ResultT]) -> ResultT:
-        """Awaits work of the framework. A `MemdockError` passes as it is."""
+        """Awaits work of the framework. A `MemdockError` passes as it is, also as the cause of another."""
         try:
             return await work
         except MemdockError:
             raise
         except Exception as fault:
+            if isinstance(fault.__cause__, MemdockError):
+                raise fault.__cause__ from None
             raise self._told(fault) from fault
 
     async def ask(self, space: str, purpose: str, work: Awaitable[ResultT], *, check: bool = True) -> ResultT:
@@ -82,8 +85,13 @@ class FrameworkCalls:
         kind = type(fault).__name__
         causes = [each for each in (fault, fault.__cause__, fault.__context__) if each is not None]
         packages = {type(each).__module__.partition(".")[0] for each in causes}
-        if packages & self._store_packages:
+        if packages & self._store_packages and not any(map(_is_data_error, causes)):
             return error("STORE_UNREACHABLE", f"{self._store} cannot be used now ({kind}).")
         if packages & self._reply_packages:
             return error("PROVIDER_PROTOCOL_ERROR", "The model's JSON lacks fields that it was asked for.")
         return error("INTERNAL", f"{self._framework} failed ({kind}).")
+
+
+def _is_data_error(fault: BaseException) -> bool:
+    """Whether a database refused a value, by the name that all drivers of Python have for it."""
+    return any(kind.__name__ == "DataError" for kind in type(fault).__mro__)

@@ -6,11 +6,14 @@ through `httpx`, or its successor `httpx2`, so that is where one looks: `watch()
 what the framework swallowed.
 """
 
+import base64
 import functools
 import importlib
 import json
+import math
+import struct
 import threading
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from contextvars import ContextVar, copy_context
@@ -51,14 +54,14 @@ class ModelCalls:
         if failure is not None:
             raise failure
 
-    def answered(self, kind: str, request: Any, response: Any) -> None:
-        """Takes note of an answer that is read whole."""
+    def answered(self, kind: str, request: Any, response: Any, dimension: int = 0) -> None:
+        """Takes note of an answer that is read whole. `dimension` as for `watch`."""
         asked = _json(request.content)
         failure = _status_failure(response)
         reply = _json(response.content) if failure is None else {}
         if failure is None:
             self._count(kind, str(asked.get("model", "")), response, reply)
-            failure = _reply_failure(kind, asked, reply)
+            failure = _reply_failure(kind, asked, reply, dimension)
         self._note(request.content, failure)
 
     def failed(self, request: Any, *, late: bool) -> None:
@@ -117,21 +120,23 @@ def check_calls() -> None:
 
 
 @functools.cache
-def watch() -> None:
+def watch(dimension: int = 0) -> None:
     """Looks at all that this process sends through the HTTP clients that it has, and lets threads of pools inherit
     whose call they serve.
+
+    `dimension`: how long the embedding model's vectors are, else 0; others are PROVIDER_PROTOCOL_ERROR then.
     """
     for name in CLIENTS:
         try:
             library = importlib.import_module(name)
         except ImportError:
             continue
-        library.Client.send = _seen(library, library.Client.send)
-        library.AsyncClient.send = _seen_async(library, library.AsyncClient.send)
+        library.Client.send = _seen(library, library.Client.send, dimension)
+        library.AsyncClient.send = _seen_async(library, library.AsyncClient.send, dimension)
     ThreadPoolExecutor.submit = _with_context(ThreadPoolExecutor.submit)  # type: ignore[method-assign]
 
 
-def _seen(library: Any, send: Callable[..., Any]) -> Callable[..., Any]:
+def _seen(library: Any, send: Callable[..., Any], dimension: int) -> Callable[..., Any]:
     @functools.wraps(send)
     def seen(client: Any, request: Any, **more: Any) -> Any:
         calls, kind = _current.get(), _kind(request)
@@ -144,13 +149,13 @@ def _seen(library: Any, send: Callable[..., Any]) -> Callable[..., Any]:
         except library.HTTPError as fault:
             calls.failed(request, late=isinstance(fault, library.TimeoutException))
             raise
-        calls.answered(kind, request, response)
+        calls.answered(kind, request, response, dimension)
         return response
 
     return seen
 
 
-def _seen_async(library: Any, send: Callable[..., Any]) -> Callable[..., Any]:
+def _seen_async(library: Any, send: Callable[..., Any], dimension: int) -> Callable[..., Any]:
     @functools.wraps(send)
     async def seen(client: Any, request: Any, **more: Any) -> Any:
         calls, kind = _current.get(), _kind(request)
@@ -163,7 +168,7 @@ def _seen_async(library: Any, send: Callable[..., Any]) -> Callable[..., Any]:
         except library.HTTPError as fault:
             calls.failed(request, late=isinstance(fault, library.TimeoutException))
             raise
-        calls.answered(kind, request, response)
+        calls.answered(kind, request, response, dimension)
         return response
 
     return seen
@@ -203,14 +208,14 @@ def _status_failure(response: Any) -> MemdockError | None:
     )
 
 
-def _reply_failure(kind: str, asked: dict[str, Any], reply: dict[str, Any]) -> MemdockError | None:
+def _reply_failure(kind: str, asked: dict[str, Any], reply: dict[str, Any], dimension: int) -> MemdockError | None:
     """What is wrong with a reply that a framework may take for "nothing to remember"."""
     if kind == "embeddings":
         rows = reply.get("data")
         wanted = len(asked["input"]) if isinstance(asked.get("input"), list) else 1
-        if isinstance(rows, list) and len(rows) == wanted and all(_get(row, "embedding") for row in rows):
-            return None
-        return error("PROVIDER_PROTOCOL_ERROR", "The embedding model answered no list of as many vectors as texts.")
+        if not (isinstance(rows, list) and len(rows) == wanted and all(_get(row, "embedding") for row in rows)):
+            return error("PROVIDER_PROTOCOL_ERROR", "The embedding model answered no list of as many vectors as texts.")
+        return next(filter(None, (_vector_failure(row["embedding"], dimension) for row in rows)), None)
     choices = reply.get("choices")
     choice = choices[0] if isinstance(choices, list) and choices else None
     message = _get(choice, "message")
@@ -226,6 +231,48 @@ def _reply_failure(kind: str, asked: dict[str, Any], reply: dict[str, Any]) -> M
     if _get(asked.get("response_format"), "type") in _JSON_FORMATS and not _holds_json(content):
         return error("PROVIDER_PROTOCOL_ERROR", "The model answered no JSON, which it was asked for.")
     return None
+
+
+def _vector_failure(value: Any, dimension: int) -> MemdockError | None:
+    """What a store of 32-bit vectors cannot hold, or would give back as no number."""
+    vector = _floats(value) if isinstance(value, str) else value
+    if not (isinstance(vector, list | tuple) and vector and _are_finite(vector)):
+        return error(
+            "PROVIDER_PROTOCOL_ERROR", "The embedding model answered a vector with what is no finite 32-bit number."
+        )
+    if dimension and len(vector) != dimension:
+        return error(
+            "PROVIDER_PROTOCOL_ERROR",
+            f"The embedding model answered a vector of {len(vector)} numbers, not {dimension}: is the model the right "
+            "one, and --embedder-dimension its own?",
+        )
+    return None
+
+
+def _are_finite(values: Sequence[Any]) -> bool:
+    try:
+        struct.pack(f"<{len(values)}f", *values)  # refuses what is beyond 32 bits, and what is no number
+    except (struct.error, OverflowError):
+        return False
+    return all(map(math.isfinite, values))
+
+
+def _floats(encoded: str) -> tuple[float, ...]:
+    """The vector that the wire's "base64" format holds; an empty one where it holds none."""
+    try:
+        content = base64.b64decode(encoded, validate=True)
+        return struct.unpack(f"<{len(content) // 4}f", content)
+    except (ValueError, struct.error):
+        return ()
+
+
+def is_text(text: str) -> bool:
+    """Whether it is Unicode: JSON may hold half of a surrogate pair, which no store and no answer can."""
+    try:
+        text.encode()
+    except UnicodeEncodeError:
+        return False
+    return True
 
 
 def _holds_json(content: str) -> bool:

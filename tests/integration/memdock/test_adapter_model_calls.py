@@ -1,6 +1,8 @@
 """Model calls of a framework, seen on the wire: counted, tagged, and their failures kept."""
 
 import asyncio
+import json
+import math
 import subprocess
 import sys
 from collections.abc import Iterator
@@ -160,6 +162,30 @@ def test_vectors_that_are_missing_are_a_failure(models: ModelServer) -> None:
         made.embeddings.create(model="e", input=["a", "b"], encoding_format="float")
         with pytest.raises(MemdockError, match="as many vectors as texts"):
             calls.check()
+
+
+@pytest.mark.parametrize(
+    "vector",
+    [[1.0, math.nan], [math.inf, 1.0], [1e300, 1.0], [10**400, 1], ["1.0", 1.0], [None], "AAA", "AACAfw=="],
+    ids=["NaN", "infinity", "1e300", "a long integer", "a word", "nothing", "no base64", "infinity in base64"],
+)
+def test_a_vector_that_no_store_can_hold_is_a_failure(models: ModelServer, vector: Any) -> None:
+    body = json.dumps({"data": [{"index": 0, "embedding": vector}]})
+    models.faults.append(web.Response(text=body, content_type="application/json"))
+    with seen.model_calls("space-1", "extraction") as calls, client(models) as made:
+        with suppress(OverflowError):  # the client's own, of a long integer
+            made.embeddings.create(model="e", input="a", encoding_format="float")
+        with pytest.raises(MemdockError, match="what is no finite 32-bit number") as raised:
+            calls.check()
+    assert raised.value.reason == "PROVIDER_PROTOCOL_ERROR"
+
+
+@pytest.mark.parametrize("vector", [[0.0, 0.0], [1, -3.4e38], "AAAAAAAAgD8="], ids=["zero", "long", "base64"])
+def test_any_other_vector_is_none(models: ModelServer, vector: Any) -> None:
+    models.faults.append(web.json_response({"data": [{"index": 0, "embedding": vector}]}))
+    with seen.model_calls("space-1", "extraction") as calls, client(models) as made:
+        made.embeddings.create(model="e", input="a", encoding_format="float")
+        calls.check()
 
 
 @pytest.mark.parametrize("content", ['{"a": 1}', '```json\n{"a": 1}\n```', 'Here it is: {"a": "b\n"}'])

@@ -24,6 +24,8 @@ def fails(fault: Exception, cause: Exception | None = None) -> None:
     [
         (sqlite3.OperationalError("said by anna"), None, "STORE_UNREACHABLE"),
         (RuntimeError("said by anna"), sqlite3.OperationalError("said by anna"), "STORE_UNREACHABLE"),
+        (sqlite3.DataError("said by anna"), None, "INTERNAL"),
+        (RuntimeError("said by anna"), sqlite3.DataError("said by anna"), "INTERNAL"),
         (json.JSONDecodeError("said by anna", "", 0), None, "PROVIDER_PROTOCOL_ERROR"),
         (RuntimeError("said by anna"), None, "INTERNAL"),
     ],
@@ -41,6 +43,13 @@ async def test_an_error_for_callers_passes_as_it_is() -> None:
     mine = error("PROVIDER_TIMEOUT", "late")
     with pytest.raises(MemdockError) as told:
         await CALLS.run(lambda: fails(mine))
+    assert told.value is mine
+
+
+async def test_an_error_for_callers_passes_also_as_the_cause_of_another() -> None:
+    mine = error("PROVIDER_PROTOCOL_ERROR", "no list")
+    with pytest.raises(MemdockError) as told:
+        await CALLS.run(lambda: fails(RuntimeError("said by anna"), mine))
     assert told.value is mine
 
 

@@ -58,7 +58,7 @@ class Product:
             writable_cube_ids=[space],
             async_mode="sync",
             mode=self._add,
-            messages=[dict(message) for message in said.messages],
+            messages=[_taken(message) for message in said.messages],
             info=info,
         )
         with no_losses():
@@ -126,6 +126,13 @@ class Product:
 
     def close(self) -> None:
         self._store.close()
+
+
+def _taken(message: Mapping[str, str]) -> dict[str, str]:
+    """MemOS wants a tool's message to answer a call, of which a turn tells nothing: the assistant says it."""
+    if message["role"] != "tool":
+        return dict(message)
+    return {**message, "role": "assistant", "content": f"tool: {message['content']}"}
 
 
 def _filter(query: Query) -> dict[str, Any] | None:

@@ -9,6 +9,8 @@ from memos.configs.vec_db import QdrantVecDBConfig
 from memos.vec_dbs.qdrant import QdrantVecDB
 from qdrant_client import QdrantClient
 
+from memdock.adapter.model_calls import check_calls
+
 
 class Folder:
     """A folder of collections; MemOS's own class would want a folder for each, and loses writes under threads."""
@@ -59,6 +61,11 @@ class Collection(QdrantVecDB):  # type: ignore[misc]
 
     def __init__(self, client: Any, config: QdrantVecDBConfig) -> None:
         self.client, self.config = client, config
+
+    def add(self, data: list[Any]) -> None:
+        """Nothing after a failure of a model: a vector that is none would be in the way of every search."""
+        check_calls()
+        super().add(data)
 
 
 class _Serial:
