@@ -104,7 +104,8 @@ class Intent:
 
     `resolution`: as it was at the start (Forget). `last_seq`: the last place taken in the order at the start; a Reset
     takes all up to it. `erased_turns` (not FORGOTTEN before) and `erased_memories` (different ids known to have stood
-    on them): how much the ledger's own part of a Reset took.
+    on them): how much the ledger's own part of a Reset took. `foreseen_turns`, `foreseen_memories`: what the system was
+    about to take (`foresee`).
     """
 
     erasure_id: int
@@ -115,6 +116,8 @@ class Intent:
     last_seq: int
     erased_turns: int = 0
     erased_memories: int = 0
+    foreseen_turns: tuple[str, ...] = ()
+    foreseen_memories: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -231,6 +234,12 @@ class Ledger(Protocol):
 
     async def open_erasures(self, space: str) -> Sequence[Intent]:
         """Erasures that were begun and not finished, oldest first."""
+
+    async def foresee(self, intent: Intent, *, turn_ids: Sequence[str], memory_ids: Sequence[str]) -> None:
+        """Notes in an open Forget what the system is about to take.
+
+        After an attempt that ended before this ledger heard what was taken, the system no longer knows it.
+        """
 
     async def erase(self, intent: Intent, *, turn_ids: Sequence[str] = (), memory_ids: Sequence[str] = ()) -> Taken:
         """Completes the ledger's part with what the system took, and looks at what is left.

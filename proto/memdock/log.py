@@ -5,6 +5,7 @@ import sys
 import time
 import traceback
 from collections.abc import MutableMapping
+from contextlib import suppress
 from datetime import UTC, datetime
 from typing import Any, Protocol
 
@@ -28,6 +29,21 @@ class Lines(Protocol):
         """Called after each line."""
 
 
+class _Bearing:
+    """Lines that cannot be written, as on a full disk, are lost: what is logged about must go on all the same."""
+
+    def __init__(self, lines: Lines) -> None:
+        self._lines = lines
+
+    def write(self, line: bytes, /) -> None:
+        with suppress(OSError, ValueError):
+            self._lines.write(line)
+
+    def flush(self) -> None:
+        with suppress(OSError, ValueError):
+            self._lines.flush()
+
+
 def set_up_logs(lines: Lines) -> None:
     """Sends every log line of the process there, those of libraries too."""
     structlog.configure(
@@ -37,7 +53,7 @@ def set_up_logs(lines: Lines) -> None:
             structlog.processors.JSONRenderer(serializer=orjson.dumps),
         ],
         wrapper_class=structlog.make_filtering_bound_logger(logging.INFO),
-        logger_factory=structlog.BytesLoggerFactory(lines),  # type: ignore[arg-type]  # two methods of a file suffice
+        logger_factory=structlog.BytesLoggerFactory(_Bearing(lines)),  # type: ignore[arg-type]  # two methods of a file suffice
         cache_logger_on_first_use=False,
     )
     logging.basicConfig(handlers=[_ToStructlog()], level=logging.WARNING, force=True)

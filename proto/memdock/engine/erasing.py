@@ -7,7 +7,7 @@ from dataclasses import asdict, dataclass
 
 from memdock import usage
 from memdock.engine.background import Background, pauses
-from memdock.engine.erasure_answers import for_system, forget_answer, reset_answer
+from memdock.engine.erasure_answers import for_system, forget_answer, reset_answer, with_foreseen
 from memdock.engine.faults import error_of, is_passing, must_end
 from memdock.engine.spaces import Space
 from memdock.engine.spending import Spending
@@ -139,8 +139,9 @@ class Erasing:
         for pause_s in pauses(_FIRST_PAUSE_S, _LONGEST_PAUSE_S):
             try:
                 async with space.lock:
-                    if await self._is_open(running.intent):
-                        return await self._attempt(running.intent)
+                    intent = await self._still_open(running.intent)
+                    if intent is not None:
+                        return await self._attempt(intent)
                 running.fail(in_progress("it ended meanwhile, or a Reset took its place"))
                 break
             except BaseException as fault:
@@ -158,9 +159,11 @@ class Erasing:
                 break
         return None
 
-    async def _is_open(self, intent: Intent) -> bool:
-        """Whether the erasure is still to be carried out: else it would take from the system what came after it."""
-        return any(one.erasure_id == intent.erasure_id for one in await self._ledger.open_erasures(intent.space))
+    async def _still_open(self, intent: Intent) -> Intent | None:
+        """The erasure as the ledger has it now, `None` where it is no longer to be carried out: it would take from the
+        system what came after it."""
+        opened = await self._ledger.open_erasures(intent.space)
+        return next((one for one in opened if one.erasure_id == intent.erasure_id), None)
 
     async def _attempt(self, intent: Intent) -> bytes:
         with usage.collect() as meter:
@@ -178,7 +181,11 @@ class Erasing:
 
     async def _forget(self, intent: Intent, meter: Meter) -> bytes:
         selection = for_system(intent.selection, intent.resolution)
-        erasure = await self._system.forget(intent.space, selection, dry_run=False)
+        if selection.memory_ids and not intent.foreseen_memories:
+            # Which turns a memory stood on only the system can tell, and only until it has taken them.
+            seen = await self._system.forget(intent.space, selection, dry_run=True)
+            await self._ledger.foresee(intent, turn_ids=seen.erased_turn_ids, memory_ids=seen.erased_memory_ids)
+        erasure = with_foreseen(await self._system.forget(intent.space, selection, dry_run=False), intent)
         taken = await self._ledger.erase(intent, turn_ids=erasure.erased_turn_ids, memory_ids=erasure.erased_memory_ids)
         return forget_answer(intent, erasure, taken, meter)
 

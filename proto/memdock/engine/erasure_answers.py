@@ -15,6 +15,19 @@ def for_system(selection: Selection, resolution: Resolution) -> Selection:
     return replace(selection, turn_ids=resolution.turn_ids) if selection.session_ids else selection
 
 
+def with_foreseen(erasure: Erasure, intent: Intent) -> Erasure:
+    """What the system took, in this attempt or in one whose end nobody heard of."""
+    if not intent.foreseen_memories:
+        return erasure
+    gone = set(intent.foreseen_memories)
+    return replace(
+        erasure,
+        erased_memory_ids=tuple(dict.fromkeys((*intent.foreseen_memories, *erasure.erased_memory_ids))),
+        erased_turn_ids=tuple(dict.fromkeys((*intent.foreseen_turns, *erasure.erased_turn_ids))),
+        not_found=tuple(memory_id for memory_id in erasure.not_found if memory_id not in gone),
+    )
+
+
 def forget_answer(intent: Intent, erasure: Erasure, taken: Taken, meter: Meter) -> bytes:
     """What a Forget took: a ForgetResponse."""
     whole = _whole(intent.resolution, erasure, taken.turn_ids, [*erasure.residual, taken.residue])

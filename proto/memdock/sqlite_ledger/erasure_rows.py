@@ -141,6 +141,15 @@ def open_of(connection: sqlite3.Connection, space: str) -> list[Intent]:
     return [_intent(row) for row in rows]
 
 
+def foresee(connection: sqlite3.Connection, intent: Intent, turn_ids: Sequence[str], memory_ids: Sequence[str]) -> None:
+    """Notes what the system is about to take."""
+    connection.execute(
+        "UPDATE erasures SET intent = json_set(intent, '$.foreseen_turns', json(?), '$.foreseen_memories', json(?))"
+        " WHERE erasure_id = ? AND intent IS NOT NULL",
+        (json.dumps(turn_ids), json.dumps(memory_ids), intent.erasure_id),
+    )
+
+
 def finish(connection: sqlite3.Connection, intent: Intent, answer: bytes) -> None:
     """Keeps the answer of an erasure that has a request id, and nothing of any other."""
     connection.execute("DELETE FROM erasures WHERE erasure_id = ? AND request_id = ''", (intent.erasure_id,))
@@ -160,5 +169,12 @@ def _intent(row: tuple[int, str, str, str]) -> Intent:
     selection = Selection(**{name: tuple(ids) for name, ids in facts.pop("selection").items()})
     resolution = Resolution(**{name: tuple(ids) for name, ids in facts.pop("resolution").items()})
     return Intent(
-        erasure_id=erasure_id, space=space, kind=ErasureKind(kind), selection=selection, resolution=resolution, **facts
+        erasure_id=erasure_id,
+        space=space,
+        kind=ErasureKind(kind),
+        selection=selection,
+        resolution=resolution,
+        foreseen_turns=tuple(facts.pop("foreseen_turns", ())),
+        foreseen_memories=tuple(facts.pop("foreseen_memories", ())),
+        **facts,
     )

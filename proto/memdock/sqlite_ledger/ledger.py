@@ -122,6 +122,9 @@ class SqliteLedger:
     async def open_erasures(self, space: str) -> Sequence[Intent]:
         return self._read(lambda connection: erasure_rows.open_of(connection, space))
 
+    async def foresee(self, intent: Intent, *, turn_ids: Sequence[str], memory_ids: Sequence[str]) -> None:
+        await self._run(lambda connection: erasure_rows.foresee(connection, intent, turn_ids, memory_ids))
+
     async def erase(self, intent: Intent, *, turn_ids: Sequence[str] = (), memory_ids: Sequence[str] = ()) -> Taken:
         def take(connection: sqlite3.Connection) -> tuple[str, ...]:
             erasure_rows.forget_memories(connection, intent.space, memory_ids)

@@ -87,6 +87,8 @@ class Player:
         )
         if begun.intent is not None:
             self._intents.append(begun.intent)
+            if kind is ErasureKind.FORGET and selection.memory_ids:
+                await self._ledger.foresee(begun.intent, turn_ids=["t1", "t7"], memory_ids=["n"])
         return begun.answer, begun.mismatch, begun.intent and self._comparable(begun.intent)
 
     async def _finish(self, space: str) -> Any:

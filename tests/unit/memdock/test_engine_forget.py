@@ -3,6 +3,7 @@
 import asyncio
 from pathlib import Path
 from typing import Any
+from unittest.mock import AsyncMock
 
 import pytest
 
@@ -281,3 +282,27 @@ async def test_a_refusal_that_comes_at_once_is_not_missed(tmp_path: Path) -> Non
     assert await reason_of(client.forget(SPACE, turn_ids=["a"])) == "SELECTOR_UNSUPPORTED"
     await service.drain(5.0)
     await service.close()
+
+
+@pytest.mark.parametrize("again", ["in the process", "after a restart"])
+async def test_what_went_with_a_memory_is_told_though_the_ledger_was_away_then(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, again: str
+) -> None:
+    """The system has taken the memory and no longer knows its turns; they must not stay SEARCHABLE without a memory."""
+    system = ToySystem(chunk=2)
+    erase = SqliteLedger.erase
+    away = UnavailableError("STORE_UNREACHABLE", "the disk is full")
+    async with served(system, tmp_path) as client:
+        await client.add_turns(SPACE, turns("a", "b", "c", "d"))
+        await client.flush(SPACE)
+        with monkeypatch.context() as patch:
+            patch.setattr(SqliteLedger, "erase", AsyncMock(side_effect=away))
+            assert await reason_of(client.forget(SPACE, memory_ids=["m1", "m99"], request_id="r")) == "IN_PROGRESS"
+            if again == "in the process":
+                patch.setattr(SqliteLedger, "erase", erase)
+                await until(lambda: len(system.calls("forget")) > 1)
+    async with served(system, tmp_path) as client:
+        done = await client.forget(SPACE, memory_ids=["m1", "m99"], request_id="r")
+        assert (done.erased_memory_ids, done.erased_turn_ids, done.not_found) == (("m1",), ("a", "b"), ("m99",))
+        assert list((await states(client)).values())[:2] == [TurnState.FORGOTTEN] * 2
+        assert await found(client) == {"c", "d"}

@@ -2,6 +2,7 @@
 
 import sqlite3
 from collections.abc import AsyncIterator
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -101,6 +102,16 @@ async def test_erased_memories_vanish_from_the_turns_that_stay(ledger: SqliteLed
     assert (await states(ledger))["a"] is TurnState.SEARCHABLE
     await ledger.erase(intent, memory_ids=["m1"])
     assert (await ledger.find(SPACE, ["a"]))["a"].memory_ids == ("m2",)
+
+
+async def test_what_was_foreseen_is_kept_until_the_end(ledger: SqliteLedger) -> None:
+    intent = await forget(ledger, Selection(memory_ids=("m1",)))
+    assert (intent.foreseen_turns, intent.foreseen_memories) == ((), ())
+    await ledger.foresee(intent, turn_ids=["a"], memory_ids=["m1"])
+    assert await ledger.open_erasures(SPACE) == [replace(intent, foreseen_turns=("a",), foreseen_memories=("m1",))]
+    await ledger.finish_erasure(intent, answer=b"")
+    await ledger.foresee(intent, turn_ids=["a"], memory_ids=["m1"])
+    assert await ledger.open_erasures(SPACE) == []
 
 
 async def test_an_old_forget_leaves_newer_turns_alone(ledger: SqliteLedger) -> None:

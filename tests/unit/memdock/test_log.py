@@ -4,8 +4,9 @@ import logging
 import time
 
 import pytest
+import structlog
 
-from memdock.log import REPEATED_AFTER_S
+from memdock.log import REPEATED_AFTER_S, set_up_logs
 from support.logs import logged
 
 LIBRARY = logging.getLogger("some.library")
@@ -48,3 +49,17 @@ def test_a_place_is_told_once_a_minute_with_the_number_of_those_left_out(monkeyp
         warn()
         found = [(line["problem"], line["left_out"]) for line in lines()]
     assert found == [("", 0), ("KeyError", 0), ("", 50)]
+
+
+def test_lines_that_cannot_be_written_stop_nothing() -> None:
+    class Full:
+        def write(self, line: bytes) -> None:
+            raise OSError(28, "No space left on device")
+
+        def flush(self) -> None:
+            raise ValueError("flush of closed file")
+
+    with logged():
+        set_up_logs(Full())
+        structlog.get_logger().error("ledger_write_failed")
+        warn()

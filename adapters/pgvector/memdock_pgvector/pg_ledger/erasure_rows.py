@@ -145,6 +145,17 @@ async def open_of(connection: AsyncConnection, space: str) -> list[Intent]:
     return [_intent(*row) for row in await cursor.fetchall()]
 
 
+async def foresee(
+    connection: AsyncConnection, intent: Intent, turn_ids: Sequence[str], memory_ids: Sequence[str]
+) -> None:
+    """Notes what the system is about to take."""
+    seen = {"foreseen_turns": list(turn_ids), "foreseen_memories": list(memory_ids)}
+    await connection.execute(
+        "UPDATE erasure SET intent = intent || %s WHERE id = %s AND intent IS NOT NULL",
+        [Jsonb(seen), intent.erasure_id],
+    )
+
+
 async def finish(connection: AsyncConnection, intent: Intent, answer: bytes) -> None:
     """Keeps the answer of an erasure that has a request id, and nothing of any other."""
     await connection.execute("DELETE FROM erasure WHERE id = %s AND request_id = ''", [intent.erasure_id])
@@ -166,6 +177,8 @@ def _intent(erasure_id: int, space: str, kind: str, facts: Mapping[str, Any]) ->
         last_seq=facts["last_seq"],
         erased_turns=facts["erased_turns"],
         erased_memories=facts["erased_memories"],
+        foreseen_turns=tuple(facts.get("foreseen_turns", ())),
+        foreseen_memories=tuple(facts.get("foreseen_memories", ())),
     )
 
 

@@ -121,6 +121,10 @@ class PgLedger:
         async with self._database.connection() as connection:
             return await erasure_rows.open_of(connection, space)
 
+    async def foresee(self, intent: Intent, *, turn_ids: Sequence[str], memory_ids: Sequence[str]) -> None:
+        async with self._write() as connection:
+            await erasure_rows.foresee(connection, intent, turn_ids, memory_ids)
+
     async def erase(self, intent: Intent, *, turn_ids: Sequence[str] = (), memory_ids: Sequence[str] = ()) -> Taken:
         async with self._write() as connection:
             taken = await erasure_rows.forget_turns(connection, intent.space, turn_ids, upto=intent.last_seq)
