@@ -28,6 +28,9 @@ test-containers: .venv/.dev ## images, the compose file, who reaches whom, fault
 	$(PIP) --require-hashes -r requirements/containers.txt
 	tests/containers/run.sh
 
+conformance-adapters: .venv/.dev ## of test-adapters: the protocol's suite, the life of a turn, and one evaluation of all (quarter of an hour)
+	$(PYTEST) --dist loadgroup tests/adapters/test_adapters_{conformance,life,evaluation}.py
+
 PGVECTOR = $(BIN)/memdock-pgvector serve --data {data} --embedder {model_url}\#words --grpc 127.0.0.1:{port} --http 127.0.0.1:{http_port}
 CONFORMANCE = $(BIN)/memdock-conformance --known-failures adapters/pgvector/conformance.toml
 
@@ -84,4 +87,4 @@ clean: ## remove what was made, the environment too; runs of your own stay
 	.venv-sentence/bin/pip --disable-pip-version-check --quiet install -r $<
 	@touch $@
 
-.PHONY: help demo test test-slow test-adapters test-containers conformance test-sentence check proto bench wheels clean
+.PHONY: help demo test test-slow test-adapters test-containers conformance conformance-adapters test-sentence check proto bench wheels clean

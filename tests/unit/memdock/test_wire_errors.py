@@ -74,7 +74,7 @@ def test_a_caller_without_a_key_is_told_the_scheme_and_a_wrong_verb_the_right_on
 
 @pytest.mark.parametrize(
     ("kind", "status"),
-    [(kind, kind.http_status) for kind in set(REASONS.values())],
+    [(kind, kind.http_status) for kind in dict.fromkeys(REASONS.values())],
     ids=lambda v: getattr(v, "__name__", v),
 )
 def test_an_unknown_reason_of_a_newer_server_keeps_its_status(kind: type[MemdockError], status: int) -> None:
