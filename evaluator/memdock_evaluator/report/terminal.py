@@ -12,7 +12,7 @@ from memdock_evaluator.results.folder import Folder
 from memdock_evaluator.summary.ranking import display_name
 from memdock_evaluator.terminal import print_table
 
-_SAID_ELSEWHERE = ("system", "questions", "coverage", "accuracy", "retrieve")
+_SAID_ELSEWHERE = ("system", "questions", "coverage", "accuracy")
 
 
 def print_overview(folder: Folder, console: Console) -> None:

@@ -163,7 +163,10 @@ class Book:
         folder = _folder(place.tenant)
         if asked is not None and asked.request_id:
             self._marks.delete(_request(place.tenant, asked.request_id))
-        for name in sorted(self._marks.names(folder), reverse=True):  # the plan last
+        # Ends after all other marks of attempts: a run that seemed asked for and not ended would be taken again.
+        for name in sorted(
+            self._marks.names(folder), key=lambda name: (name.endswith((".end.json", ".plan.json")), name)
+        ):
             if name.startswith(f"{place.run_id}."):
                 with self._lock:
                     self._kept.pop(f"{folder}/{name}", None)

@@ -8,7 +8,7 @@ from memdock_evaluator.suites.attached import Attached
 from memdock_evaluator.suites.shares import Share
 from memdock_evaluator.summary.ranking import languages_of, systems_in_order
 from memdock_evaluator.summary.shape import PurposeCost, Summary
-from memdock_evaluator.tables.shape import Cell, Table, amount, percent, rounded
+from memdock_evaluator.tables.shape import Cell, Table, amount, percent
 
 OVERVIEW = "systems"
 
@@ -92,7 +92,7 @@ def _sum(shares: Iterable[Share]) -> tuple[int, int]:
 
 
 def overview_table(summary: Summary, suites: Attached) -> Table:
-    """A row a contestant."""
+    """A row a contestant; no times, so that the same outcomes are the same bytes."""
     languages = languages_of(summary["systems"])
     currency = f", {summary['cost']['currency']}" if summary["cost"] else ""
     return Table(
@@ -100,14 +100,14 @@ def overview_table(summary: Summary, suites: Attached) -> Table:
         title="Each system in one line",
         columns=(
             *("system", "questions", "coverage", *(f"accuracy {language}" for language in languages)),
-            *("retrieve p95, ms", "leaks", "of trials", "left after Forget", "of forgotten"),
+            *("leaks", "of trials", "left after Forget", "of forgotten"),
             *("tokens inside, in", "tokens inside, out", f"money inside{currency}"),
         ),
         rows=tuple(
             (
                 *(each.system, each.n_questions, percent(each.coverage)),
                 *(percent(each.accuracy.get(language)) for language in languages),
-                *(None if each.retrieve_ms is None else rounded(each.retrieve_ms), *(each.leaks or (None, None))),
+                *(each.leaks or (None, None)),
                 *(*(each.left or (None, None)), *_inside(each.inside)),
             )
             for each in overview(summary, suites)

@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from memdock_evaluator.service.book import Book, Place
-from memdock_evaluator.service.documents import Asked, new_run_id, now
+from memdock_evaluator.service.documents import Asked, Beat, End, new_run_id, now
 from memdock_evaluator.service.marks import Marks
 from support.evaluation import write_data
 from support.evaluation_servers import EvaluationServer, Site
@@ -159,3 +159,29 @@ def test_of_many_who_take_a_run_one_does(tmp_path: Path) -> None:
             took = list(pool.map(lambda _, at=at: Book(marks).take(at), range(32)))
             assert took.count(True) == 1
     assert not [name for name in (tmp_path / "service/t").iterdir() if "unfinished" in name.name]
+
+
+def test_a_run_that_is_being_removed_is_taken_by_nobody(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A replica that looks between two of the deletions sees a run that has ended, or none."""
+    marks = Marks(str(tmp_path))
+    book = Book(marks)
+    run_id = book.add(Asked(run_id=new_run_id(), tenant="t", key_id="", created=now(), plan={"k": "1"}))
+    for attempt in (1, 2):
+        book.ask("t", run_id, attempt, None)
+        place = Place(tenant="t", run_id=run_id, attempt=attempt)
+        assert book.take(place)
+        book.beat(place, 1, Beat())
+        assert book.end(place, End(state="completed", at=now(), token="x"))
+    delete, seen = Marks.delete, []
+
+    def look(self: Marks, name: str) -> None:
+        delete(self, name)
+        seen.extend(Book(marks).places("t"))
+
+    monkeypatch.setattr(Marks, "delete", look)
+    place = book.place("t", run_id) or place
+    book.remove(place)
+    assert len(seen) > 4
+    assert all(one.ended for one in seen)
+    assert book.places("t") == []
+    assert not list((tmp_path / "service" / "t").iterdir())
