@@ -26,7 +26,7 @@ MOMENTS, KILLS, AT_ONCE = 30, 3, 2
 DIALOGUES, CONCURRENCY, LATENCY_S = 10, 2, 0.03
 SYSTEMS = 2
 
-DIFFER = ("manifest.json", "timings.jsonl", "report.", "tables/latency", "tables/cost")
+DIFFER = ("manifest.json", "timings.jsonl", "report.", "tables/latency", "tables/cost", "tables/systems")
 """What holds ids and times of a run, and what the memory system's own models have cost: a kill lets it answer twice."""
 
 
