@@ -11,7 +11,7 @@ import orjson
 from memdock_evaluator.capacity.shape import Platform, Prediction, Workload
 from memdock_evaluator.capacity.simulation import predict
 from memdock_evaluator.cost.prices import PriceError, read_prices
-from memdock_evaluator.ranges import MAX_ITEMS, Number
+from memdock_evaluator.ranges import MAX_ITEMS, SEED, Number
 
 Command = TypeVar("Command", bound=Callable[..., Any])
 
@@ -76,7 +76,7 @@ def _options(command: Command) -> Command:
 @click.command("capacity")
 @_options
 @click.option("--model", default="gpt-4.1-mini", show_default=True, help="Whose prices answers and verdicts have.")
-@click.option("--seed", type=int, default=0, show_default=True, help="Of the models' times.")
+@click.option("--seed", type=SEED, metavar="N", default=0, show_default=True, help="Of the models' times.")
 @click.option("--json", "as_json", is_flag=True, help="Print JSON.")
 def capacity(model: str, seed: int, as_json: bool, **given: Any) -> None:
     """Simulate how long evaluations take, what they cost, and what ends first.

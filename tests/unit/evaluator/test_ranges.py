@@ -39,7 +39,7 @@ def test_every_number_has_a_range() -> None:
 @pytest.mark.parametrize("written", ["99999999999999999999999", "1e400", "inf", "nan", "9" * 5000])
 def test_beyond_it_is_a_sentence(written: str) -> None:
     for words, each in ALL:
-        said = CliRunner().invoke(main, [*words, f"{each.opts[0]}={written}"])
+        said = CliRunner().invoke(main, [*words, f"{each.opts[0]}={written}", *["1"] * (each.nargs - 1)])
         assert said.exit_code == 2, (words, each.name, said.output[:300])
         assert isinstance(said.exception, SystemExit), (words, each.name)
         assert f"Invalid value for '{each.opts[0]}" in said.output, (words, said.output[:300])
