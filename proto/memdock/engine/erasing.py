@@ -9,6 +9,7 @@ from memdock import usage
 from memdock.engine.background import Background, pauses
 from memdock.engine.erasure_answers import for_system, forget_answer, reset_answer, with_foreseen
 from memdock.engine.faults import error_of, is_passing, must_end
+from memdock.engine.features import has
 from memdock.engine.spaces import Space
 from memdock.engine.spending import Spending
 from memdock.engine.worker import Worker
@@ -17,7 +18,7 @@ from memdock.findings import refuse
 from memdock.ledger import ErasureKind, Intent, Ledger
 from memdock.log import log_fault
 from memdock.system import System
-from memdock.types import Selection
+from memdock.types import Feature, Selection
 from memdock.usage import Meter
 
 _FIRST_PAUSE_S = 0.2
@@ -181,7 +182,8 @@ class Erasing:
 
     async def _forget(self, intent: Intent, meter: Meter) -> bytes:
         selection = for_system(intent.selection, intent.resolution)
-        if selection.memory_ids and not intent.foreseen_memories:
+        foresees = has(self._system.info, Feature.FORGET_DRY_RUN)
+        if selection.memory_ids and foresees and not intent.foreseen_memories:
             # Which turns a memory stood on only the system can tell, and only until it has taken them.
             seen = await self._system.forget(intent.space, selection, dry_run=True)
             await self._ledger.foresee(intent, turn_ids=seen.erased_turn_ids, memory_ids=seen.erased_memory_ids)

@@ -306,3 +306,13 @@ async def test_what_went_with_a_memory_is_told_though_the_ledger_was_away_then(
         assert (done.erased_memory_ids, done.erased_turn_ids, done.not_found) == (("m1",), ("a", "b"), ("m99",))
         assert list((await states(client)).values())[:2] == [TurnState.FORGOTTEN] * 2
         assert await found(client) == {"c", "d"}
+
+
+async def test_a_system_without_dry_runs_is_asked_for_none(tmp_path: Path) -> None:
+    system = ToySystem(features=without(Feature.FORGET_DRY_RUN))
+    async with served(system, tmp_path) as client:
+        await client.add_turns(SPACE, turns("a"))
+        await client.flush(SPACE)
+        assert (await client.forget(SPACE, memory_ids=["m1"])).erased_turn_ids == ("a",)
+    assert system.calls("forget (dry run)") == []
+    assert len(system.calls("forget")) == 1
