@@ -1,6 +1,5 @@
 """The one command of an adapter, `serve`, with the options that all adapters share."""
 
-import gc
 import os
 import re
 from collections.abc import AsyncIterator, Callable, Mapping, Sequence
@@ -136,8 +135,6 @@ def _serve_by(read: Callable[[Settings], SettingsT], open_system: Open[SettingsT
         faces = ServeOptions(grpc=grpc, http=http, token=token, tls=tls, port_file=port_file)
         system, data = given.pop("system"), given.pop("data").absolute()
         run(_serve(read(Settings(system=system, data=data, more=given)), open_system, faces))
-        # All is closed. Looking for cycles among a framework's objects at the end may take a process half a minute.
-        gc.freeze()
 
     return serve_command
 
