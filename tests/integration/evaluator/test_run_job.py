@@ -20,7 +20,6 @@ from support.manifests import of_kind, rendered
 from support.model_server import ModelServer, serve_models
 from support.processes import clean_environment, command_path
 from support.s3 import BUCKET, S3, s3_server
-from support.served import until
 from support.toys import ToySystem
 
 SIZE, DIALOGUES = 3, [f"d{number}" for number in range(8)]
@@ -179,7 +178,9 @@ async def test_killed_indexes_and_two_jobs_at_once_give_the_bytes_of_one_run(
             log = tmp_path / f"{out.rpartition('/')[2]}-{number}.log"
             shard = f"{out}/.shards/{number + 1}-of-{SIZE}"
             async with begun(out, number, log) as process:
-                await until(lambda: _has_parts(s3, shard), within_s=120.0)
+                async with asyncio.timeout(120.0):  # in a thread: this loop serves the system that the indexes wait for
+                    while not await asyncio.to_thread(_has_parts, s3, shard):
+                        await asyncio.sleep(0.1)
                 if process.returncode is None:
                     os.kill(process.pid, signal.SIGKILL)
             codes = [1]
