@@ -18,6 +18,8 @@ class Exchange:
     trace_parent: str = ""
     # Of the call, where it is sampled.
     span: Span | None = None
+    # Whether it came before the gateway began to stop, which then waits for it.
+    let_in: bool = False
     # Who calls; `None` until that is known.
     key: Key | None = None
     # Empty until the name is known to be a configured one: a caller's words never become a label.

@@ -38,9 +38,10 @@ class Gate:
         """Refuses a caller without a good key, or whose key does not fit the call or the names in its path."""
         exchange = self._observer.begin(method, call)
         current.set(exchange)
-        self._inside += 1
         if self._closed:
             raise _draining()
+        exchange.let_in = True
+        self._inside += 1
         key = exchange.key = self._callers.identify(call.credential)
         key.allow(call=method.name, system=path.get("system"), space_id=path.get("space_id"))
 
@@ -69,7 +70,7 @@ class Gate:
         exchange = current.get()
         if exchange is None:
             exchange = Exchange(method=served.method, request_id=served.request_id)
-        else:
+        elif exchange.let_in:
             self._inside -= 1
             if self._inside == 0:
                 self._empty.set()

@@ -105,7 +105,8 @@ async def test_sigterm_among_writers_ends_each_call_in_one_of_three_ways(tmp_pat
 
     service = ScriptedService(accept)
     async with faces_of(service) as faces:
-        config, keys = write_gateway(tmp_path, [{"name": "rag", "address": faces.grpc}])
+        # Longer than the test may take, and the writers go on: those who are refused must not hold up the end.
+        config, keys = write_gateway(tmp_path, [{"name": "rag", "address": faces.grpc}], drain_s=600)
         process = Daemon("gateway", "memdock-gateway", ["serve", "--config", config], tmp_path)
         for _ in range(ROUNDS):
             service.seen.clear()
