@@ -4,7 +4,6 @@
 server, its client and the framework are one process, with one clock.
 """
 
-import asyncio
 import functools
 import importlib
 import inspect
@@ -17,10 +16,12 @@ from contextvars import ContextVar
 from pathlib import Path
 from typing import Any
 
-from memdock.adapter.command import AdapterSettings, ModelAt
-from memdock.client import connect_async
+from memdock.adapter import command
+from memdock.adapter.command import ModelAt
+from memdock.client import AsyncClient, connect_async
+from memdock.ledger import Ledger
 from memdock.server import ServeOptions, Server
-from memdock.sqlite_ledger import SqliteLedger
+from memdock.system import System
 from memdock.types import Feature, Turn
 
 SPACE = "bench"
@@ -34,10 +35,10 @@ class Inside:
         self._inside: ContextVar[bool] = ContextVar("inside", default=False)
 
     def watch(self, place: str) -> None:
-        """Times a function, given as `module:Class.method`."""
+        """Times a function, given as `module:Class.method` or `module:function`."""
         module, _, path = place.partition(":")
-        owner_name, _, name = path.rpartition(".")
-        owner: Any = getattr(importlib.import_module(module), owner_name)
+        *classes, name = path.split(".")
+        owner: Any = functools.reduce(getattr, classes, importlib.import_module(module))
         setattr(owner, name, self._timed(getattr(owner, name)))
 
     def _timed(self, function: Callable[..., Any]) -> Callable[..., Any]:
@@ -68,39 +69,42 @@ class Inside:
         self._inside.reset(token)
 
 
-async def share(name: str, options: dict[str, Any]) -> dict[str, list[list[float]]]:
-    """For each call of AddTurns and Flush, and of Retrieve: all its milliseconds, and those inside the framework."""
+def share(name: str, options: dict[str, Any]) -> dict[str, list[list[float]]]:
+    """Starts an adapter by its own command; what `times` measures of it, instead of its serving."""
     cli = importlib.import_module(f"memdock_{name.replace('-', '_')}.cli")
-    inside = Inside()
-    with tempfile.TemporaryDirectory(prefix="memdock-bench-", dir=options["folder"]) as folder:
-        model = ModelAt(url=options["url"], model="m", dimension=options["dimension"])
-        needed = {"--chat-url": model.url, "--chat-model": "m", "--embedder-url": model.url, "--embedder-model": "m"}
-        words = [word for pair in {**needed, "--embedder-dimension": str(model.dimension)}.items() for word in pair]
-        more = cli.main.commands["serve"].make_context("serve", words).params
-        settings = AdapterSettings(system=name, data=Path(folder), chat=model, embedder=model, more=more)
+    found: dict[str, list[list[float]]] = {}
+
+    async def measure(system: System, ledger: Ledger, faces: ServeOptions) -> None:
         async with (
-            cli.open_system(settings) as system,
-            Server(system, SqliteLedger(Path(folder) / "turns.sqlite"), ServeOptions()) as server,
+            Server(system, ledger, faces) as server,
             connect_async(f"grpc://127.0.0.1:{server.ports['grpc']}", timeout_s=120) as client,
         ):
-            for place in options["functions"]:
-                inside.watch(place)
-            pairs = Feature.BUFFERING in system.info.features
+            found.update(await times(client, options, pairs=Feature.BUFFERING in system.info.features))
 
-            async def timed(call: Callable[[], Any]) -> list[float]:
-                before, began = inside.ms, time.perf_counter()
-                await call()
-                return [(time.perf_counter() - began) * 1000, inside.ms - before]
+    vars(command)["serve"] = measure  # by its own name, in the module that calls it
+    with tempfile.TemporaryDirectory(prefix="memdock-bench-", dir=options["folder"]) as folder:
+        cli.main(["serve", "--data", folder, *options["words"]], standalone_mode=False)
+    return found
 
-            async def add(number: int) -> None:
-                await client.add_turns(SPACE, turns(number, options["texts"], pairs=pairs))
-                assert (await client.flush(SPACE, timeout_s=60)).done
 
-            numbers = range(options["calls"])
-            added = [await timed(functools.partial(add, number)) for number in numbers]
-            asked = [
-                await timed(functools.partial(client.retrieve, SPACE, options["texts"][number])) for number in numbers
-            ]
+async def times(client: AsyncClient, options: dict[str, Any], *, pairs: bool) -> dict[str, list[list[float]]]:
+    """For each call of AddTurns and Flush, and of Retrieve: all its milliseconds, and those inside the framework."""
+    inside = Inside()
+    for place in options["functions"]:
+        inside.watch(place)
+
+    async def timed(call: Callable[[], Any]) -> list[float]:
+        before, began = inside.ms, time.perf_counter()
+        await call()
+        return [(time.perf_counter() - began) * 1000, inside.ms - before]
+
+    async def add(number: int) -> None:
+        await client.add_turns(SPACE, turns(number, options["texts"], pairs=pairs))
+        assert (await client.flush(SPACE, timeout_s=60)).done
+
+    numbers = range(options["calls"])
+    added = [await timed(functools.partial(add, number)) for number in numbers]
+    asked = [await timed(functools.partial(client.retrieve, SPACE, options["texts"][number])) for number in numbers]
     return {"add": added, "retrieve": asked}
 
 
@@ -143,7 +147,7 @@ def plain(options: dict[str, Any]) -> dict[str, float]:
 def main() -> None:
     """Reads OPTIONS from standard input."""
     options = json.load(sys.stdin)
-    done = plain(options) if sys.argv[1] == "plain" else asyncio.run(share(sys.argv[1], options))
+    done = plain(options) if sys.argv[1] == "plain" else share(sys.argv[1], options)
     print(json.dumps(done))
 
 

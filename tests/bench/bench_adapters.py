@@ -19,8 +19,8 @@ import statistics
 import subprocess
 import sys
 import tempfile
-from collections.abc import Sequence
-from contextlib import closing
+from collections.abc import Iterator, Sequence
+from contextlib import closing, contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -35,11 +35,11 @@ from memdock_pgvector.pg_ledger import PgLedger
 from memdock_pgvector.ranking import Fusion
 from memdock_pgvector.settings import Ranking
 from memdock_pgvector.system import RagSystem
-from support.adapters import ADAPTERS, ROOT, Adapter
+from support.adapters import ADAPTERS, ROOT, Adapter, to_models, to_service
 from support.model_server import ModelServer
-from support.model_thread import models_in_thread
+from support.model_thread import in_thread, models_in_thread
 from support.processes import clean_environment
-from support.words import DIMENSION, embed_words
+from support.words import embed_words
 
 MAX_SHARE_MS = 5.0
 DISK = tempfile.gettempdir()
@@ -77,8 +77,20 @@ FUNCTIONS = {
         "memos.api.handlers.add_handler:AddHandler.handle_add_memories",
         "memos.api.handlers.search_handler:SearchHandler.handle_search_memories",
     ),
+    "memos-light": (
+        "memos.memories.textual.general:GeneralTextMemory.extract",
+        "memos.memories.textual.general:GeneralTextMemory.add",
+        "memos.embedders.universal_api:UniversalAPIEmbedder.embed",
+        "qdrant_client.qdrant_client:QdrantClient.collection_exists",
+        "qdrant_client.qdrant_client:QdrantClient.scroll",
+    ),
+    "zep-cloud": ("httpx:AsyncHTTPTransport.handle_async_request", "memdock_zep_cloud.system:settled"),
+    "mem0-hosted": ("httpx:AsyncHTTPTransport.handle_async_request", "memdock_mem0_hosted.system:settled"),
 }
-"""The functions of the framework, and of its store, that an add and a search of its adapter call."""
+"""The functions of the framework, and of its store, that an add and a search of its adapter call.
+
+Of a hosted service: its answers, and the waiting until it has worked a turn in; its own client is counted as ours.
+"""
 
 
 def built(name: str) -> Path | None:
@@ -113,12 +125,24 @@ def inside(python: Path, what: str, options: dict[str, Any]) -> Any:
     return json.loads(done.stdout.splitlines()[-1])
 
 
+@contextmanager
+def asked_by(adapter: Adapter, url: str) -> Iterator[dict[str, str]]:
+    """The options by which the adapter reaches the models at `url`, or a fake of its service that asks them."""
+    if adapter.service is None:
+        yield to_models(url)
+        return
+    service = adapter.service()
+    service.model_url = url
+    with in_thread(service.serving, adapter.name):
+        yield to_service(service)
+
+
 def measure_share(adapter: Adapter, python: Path, texts: list[str], calls: int, rounds: int) -> bool:
     """Prints an adapter's own share, the median of its rounds; tells whether the caps hold."""
     server = ModelServer(chat=adapter.chat, embed=embed_words)
-    with models_in_thread(server):
-        options: dict[str, Any] = {"url": server.url, "functions": FUNCTIONS[adapter.name], "texts": texts}
-        options |= {"calls": calls, "dimension": DIMENSION}
+    with models_in_thread(server), asked_by(adapter, server.url) as given:
+        words = [*adapter.flags, *(word for pair in given.items() for word in pair)]
+        options = {"words": words, "functions": FUNCTIONS[adapter.name], "texts": texts, "calls": calls}
         measured = [
             tuple(inside(python, adapter.home, {**options, "folder": each}) for each in (MEMORY, DISK))
             for _ in range(rounds)
@@ -194,9 +218,8 @@ def main() -> None:
     held = True
     for adapter in ADAPTERS:
         python = pythons[adapter.name]
-        if python is None or adapter.name not in FUNCTIONS:
-            why = "FUNCTIONS names none of its framework's" if python else "no environment is built"
-            print(f"  {adapter.name:<12}not measured: {why}")
+        if python is None:
+            print(f"  {adapter.name:<12}not measured: no environment is built")
             continue
         held = measure_share(adapter, python, texts, parsed.calls, parsed.rounds) and held
     if (mem0 := pythons.get("mem0")) is not None:

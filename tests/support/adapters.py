@@ -259,7 +259,7 @@ def running(
             ends.enter_context(in_thread(service.serving, adapter.name))
         given = {
             "--data": str(data),
-            **(_to_models(at) if service is None else to_service(service)),
+            **(to_models(at) if service is None else to_service(service)),
             "--grpc": f"127.0.0.1:{free_port()}",
             "--http": f"127.0.0.1:{free_port()}",
             **(flags or {}),
@@ -273,7 +273,8 @@ def running(
     assert service is None or not service.refused, service.refused
 
 
-def _to_models(url: str) -> dict[str, str]:
+def to_models(url: str) -> dict[str, str]:
+    """The options by which an adapter reaches models."""
     return {
         "--chat-url": url,
         "--chat-model": "m",
