@@ -241,12 +241,20 @@ class Ledger(Protocol):
         After an attempt that ended before this ledger heard what was taken, the system no longer knows it.
         """
 
-    async def erase(self, intent: Intent, *, turn_ids: Sequence[str] = (), memory_ids: Sequence[str] = ()) -> Taken:
+    async def erase(
+        self,
+        intent: Intent,
+        *,
+        turn_ids: Sequence[str] = (),
+        memory_ids: Sequence[str] = (),
+        changed: Sequence[TurnResult] = (),
+    ) -> Taken:
         """Completes the ledger's part with what the system took, and looks at what is left.
 
         Those of `turn_ids` that the space holds at places not after `intent.last_seq` become FORGOTTEN (what was sent
-        since is newer than the erasure), `memory_ids` vanish from all turns of the space; the content of all that this
-        erasure took is scrubbed from the store's files where it can be.
+        since is newer than the erasure), `memory_ids` vanish from all turns of the space, `changed` turns get the
+        state, memory ids and error that are told, but for those that are PENDING, FORGOTTEN or newer. The content of
+        all that this erasure took is scrubbed from the store's files where it can be.
         """
 
     async def finish_erasure(self, intent: Intent, *, answer: bytes, usage: Sequence[ModelUsage] = ()) -> None:

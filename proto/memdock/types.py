@@ -187,12 +187,18 @@ class Residue:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Erasure:
-    """What Forget took (or would take), and what is left."""
+    """What Forget took (or would take), and what is left.
+
+    `changed`: turns that stay and whose memories are others now, since they had to be stored anew without what went, or
+    lost theirs with it; each as it is now (SEARCHABLE, NO_MEMORY, or FAILED with its error). A Forget that is repeated
+    tells them again. The server's ledger keeps it; it is not on the wire.
+    """
 
     erased_memory_ids: tuple[str, ...] = ()
     erased_turn_ids: tuple[str, ...] = ()
     not_found: tuple[str, ...] = ()
     residual: tuple[Residue, ...] = ()
+    changed: tuple[TurnResult, ...] = ()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

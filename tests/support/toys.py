@@ -26,6 +26,7 @@ from memdock.types import (
     Support,
     Turn,
     TurnError,
+    TurnResult,
     TurnState,
 )
 
@@ -182,16 +183,22 @@ class ToySystem:
         ]
         if selection.memory_ids:
             gone = {turn.turn_id for kept in hit for turn in kept.turns}
+        changed: list[TurnResult] = []
         if not dry_run:
             self.kept[space] = [kept for kept in held if kept not in hit]
             for kept in hit:
-                self._keep(space, [turn for turn in kept.turns if turn.turn_id not in gone])
+                left = [turn for turn in kept.turns if turn.turn_id not in gone]
+                anew = self._keep(space, left)
+                changed += [
+                    TurnResult(turn_id=turn.turn_id, state=TurnState.SEARCHABLE, memory_ids=(anew,)) for turn in left
+                ]
         found = {kept.memory_id for kept in hit}
         return Erasure(
             erased_memory_ids=tuple(kept.memory_id for kept in hit),
             erased_turn_ids=tuple(turn.turn_id for kept in hit for turn in kept.turns if turn.turn_id in gone),
             not_found=tuple(memory_id for memory_id in selection.memory_ids if memory_id not in found),
             residual=(Residue(component=Component.VECTOR, verified=True),),
+            changed=tuple(changed),
         )
 
     async def reset(self, space: str) -> Sequence[Residue]:

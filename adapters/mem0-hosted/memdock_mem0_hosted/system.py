@@ -9,7 +9,7 @@ from importlib.metadata import version
 from memdock.adapter.framework_calls import outcome_of
 from memdock.adapter.hosted import settled, user_of
 from memdock.adapter.native_ids import NativeIds, source_of
-from memdock.adapter.pairs import add_groups, group_turns, halves_of
+from memdock.adapter.pairs import Halves, add_groups, group_turns, halves_of
 from memdock.errors import MemdockError, error
 from memdock.system import Batch, SystemInfo
 from memdock.types import (
@@ -24,6 +24,7 @@ from memdock.types import (
     Source,
     Support,
     Turn,
+    TurnResult,
 )
 from memdock_mem0_hosted.framework import MOST_MEMORIES, Event, Mem0Platform, Record
 
@@ -56,6 +57,7 @@ class Mem0HostedSystem:
         self._mem0 = mem0
         self._ids = ids
         self._pairs = pairs
+        self._halves = Halves(ids, self._remember, self._memories_of_turn)
         self._processing_s = processing_s
         self._done: set[str] = set()
         """Groups whose event has been seen to end since the start: nothing more comes of them."""
@@ -136,7 +138,8 @@ class Mem0HostedSystem:
         """Erases all memories of the adds in which the selected turns, or those of selected memories, had a part; the
         other half of a pair, where a turn was selected, is then added again alone.
 
-        A failure, or a kill, leaves the pair noted until its half is added: the same Forget ends what it began.
+        A failure that may pass, or a kill, leaves the pair noted until its half is added: the same Forget ends what it
+        began.
         """
         user, not_found, alone = self._user(space), [], []
         halves: dict[str, list[Turn]] = {}
@@ -158,16 +161,17 @@ class Mem0HostedSystem:
         turn_ids = dict.fromkeys(source.turn_id for found in sources.values() for source in found)
         gone = tuple(turn_id for turn_id in turn_ids if turn_id not in left)
         residual: tuple[Residue, ...] = ()
+        changed: tuple[TurnResult, ...] = ()
         if not dry_run:
-            await asyncio.to_thread(self._ids.drop, space, gone)
+            await asyncio.to_thread(self._ids.drop, space, {*gone, *selection.turn_ids})
             residual = await self._erase(user, groups, memory_ids, ended=ended)
-            for group, turns in halves.items():
-                if turns:
-                    await self._remember(space, turns)
-                    await asyncio.to_thread(self._ids.remove, space, [group])
-            await asyncio.to_thread(self._ids.remove, space, _names(groups))
+            changed = await self._halves.store_anew(space, halves, _names(groups), selection.turn_ids)
         return Erasure(
-            erased_memory_ids=tuple(memory_ids), erased_turn_ids=gone, not_found=tuple(not_found), residual=residual
+            erased_memory_ids=tuple(memory_ids),
+            erased_turn_ids=gone,
+            not_found=tuple(not_found),
+            residual=residual,
+            changed=changed,
         )
 
     async def reset(self, space: str) -> Sequence[Residue]:
@@ -188,6 +192,10 @@ class Mem0HostedSystem:
         """The adds in which any of these turns had a part, those that were given up, too."""
         names = await asyncio.to_thread(self._ids.memories_of, space, turn_ids)
         return list(dict.fromkeys(name.removeprefix(_GIVEN_UP) for name in names))
+
+    async def _memories_of_turn(self, space: str, turn_id: str) -> list[str]:
+        groups = await asyncio.to_thread(self._ids.memories_of, space, [turn_id])
+        return [str(each["id"]) for each in await self._mem0.memories(self._user(space), groups)]
 
     async def _ended(self, event_id: str) -> Event:
         """The event, once it is done; PROVIDER_TIMEOUT where that takes too long."""

@@ -17,7 +17,7 @@ from typing import TypeVar
 from memdock.adapter.framework_calls import FrameworkCalls, outcome_of
 from memdock.adapter.model_calls import check_calls
 from memdock.adapter.native_ids import NativeIds, source_of
-from memdock.adapter.pairs import add_groups, group_turns, halves_of
+from memdock.adapter.pairs import Halves, add_groups, group_turns, halves_of
 from memdock.system import Batch, SystemInfo
 from memdock.types import (
     Component,
@@ -30,6 +30,7 @@ from memdock.types import (
     Software,
     Support,
     Turn,
+    TurnResult,
 )
 from memdock_mem0g.framework import Change, GraphMemory
 from memdock_mem0g.stores import Relation
@@ -77,10 +78,12 @@ class Mem0gSystem:
     async def add(self, space: str, turns: Sequence[Turn], *, final: bool) -> Batch:
         """One add a group of turns, in order; a group that fails leaves the others be."""
         groups = group_turns(turns, final=final) if self._pairs else [(place,) for place in range(len(turns))]
-        return await add_groups(turns, groups, lambda group: outcome_of(self._remember(space, group, "extraction")))
+        return await add_groups(
+            turns, groups, lambda group: outcome_of(self._remember(space, group, purpose="extraction"))
+        )
 
     async def _remember(
-        self, space: str, turns: Sequence[Turn], purpose: str, holds: Callable[[Relation], bool] | None = None
+        self, space: str, turns: Sequence[Turn], *, purpose: str, holds: Callable[[Relation], bool] | None = None
     ) -> tuple[str, ...]:
         """One add of mem0's: the ids of the relations that it drew. `holds` as in `GraphMemory.add`."""
         add = f"{_ADD}{uuid.uuid4().hex}"
@@ -124,7 +127,8 @@ class Mem0gSystem:
         """Erases the relations that came from the adds of the selected turns, or memories, and from no other; the other
         half of a pair, where a turn was selected, is then added again alone.
 
-        A failure, or a kill, leaves the pair noted until its half is added: the same Forget ends what it began.
+        A failure that may pass, or a kill, leaves the pair noted until its half is added: the same Forget ends what it
+        began.
         """
         held = await self._relations(space)
         not_found = tuple(each for each in selection.memory_ids if each not in held)
@@ -136,25 +140,29 @@ class Mem0gSystem:
         gone = await self._run(lambda: self._only_of(space, turns, held))
         erased_turns = tuple(each for each in turns if each not in left)
         residual: tuple[Residue, ...] = ()
+        changed: tuple[TurnResult, ...] = ()
         if not dry_run:
             names = await self._run(lambda: self._names_only_of(space, turns))
             ended = await self._run(lambda: self._ended_of(space, left))
-            await self._run(lambda: self._ids.drop(space, erased_turns))
+            await self._run(lambda: self._ids.drop(space, {*erased_turns, *selection.turn_ids}))
             await self._run(lambda: self._erase(space, [held[each] for each in gone]))
             await self._run(lambda: self._ids.remove_turns(space, turns, but=[*adds, *ended]))
-            for add, half in halves.items():
-                if half:
-                    await self._remember(space, half, "forgetting", partial(self._holds, space, set(ended)))
-                    await self._run(partial(self._ids.remove, space, [add]))
-            await self._run(lambda: self._ids.remove(space, adds))
-            await self._run(lambda: self._ids.remove_turns(space, erased_turns))
+            remember = partial(self._remember, purpose="forgetting", holds=partial(self._holds, space, set(ended)))
+            changed = await Halves(self._ids, remember, self._memories_of_turn).store_anew(
+                space, halves, adds, selection.turn_ids
+            )
+            await self._run(lambda: self._ids.remove_turns(space, erased_turns, but=adds))
             names -= (await self._run(lambda: self._ids.sources_of(space, names))).keys()
             residual = await self._residue(space, names)
             if left:
                 told_again = await self._relations(space)
                 gone = [each for each in gone if each not in told_again]
         return Erasure(
-            erased_memory_ids=tuple(gone), erased_turn_ids=erased_turns, not_found=not_found, residual=residual
+            erased_memory_ids=tuple(gone),
+            erased_turn_ids=erased_turns,
+            not_found=not_found,
+            residual=residual,
+            changed=changed,
         )
 
     async def reset(self, space: str) -> Sequence[Residue]:
@@ -212,6 +220,10 @@ class Mem0gSystem:
 
     async def _relations(self, space: str) -> dict[str, Relation]:
         return {_id(space, each): each for each in await self._run(lambda: self._store.relations(space))}
+
+    async def _memories_of_turn(self, space: str, turn_id: str) -> list[str]:
+        held = await self._relations(space)
+        return [each for each in await self._run(lambda: self._ids.memories_of(space, [turn_id])) if each in held]
 
     async def _memories(self, space: str, relations: Mapping[str, Relation]) -> list[Memory]:
         sources = await self._run(lambda: self._ids.sources_of(space, relations))

@@ -1,34 +1,26 @@
 """`MemosSystem`: a pair of turns is one add, and the memories that MemOS makes of it know their turns."""
 
 import asyncio
-import uuid
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from datetime import UTC, datetime
-from functools import partial
 from importlib.metadata import version
-from typing import TypeVar
 from zoneinfo import ZoneInfo
 
-from memdock.adapter.framework_calls import FrameworkCalls, outcome_of
-from memdock.adapter.native_ids import NativeIds, source_of
-from memdock.adapter.pairs import add_groups, group_turns, halves_of
-from memdock.errors import MemdockError
-from memdock.system import Batch, SystemInfo
+from memdock.adapter.framework_calls import FrameworkCalls
+from memdock.adapter.grouped import GroupedSystem
+from memdock.adapter.native_ids import NativeIds
+from memdock.system import SystemInfo
 from memdock.types import (
     Component,
-    Erasure,
     Feature,
     Memory,
     Query,
     Residue,
-    Selection,
     Software,
     Support,
     Turn,
 )
 from memdock_memos.stored import Framework, Said, Stored
-
-ResultT = TypeVar("ResultT")
 
 _EMULATED = (
     Feature.FILTER_SESSIONS,
@@ -45,14 +37,12 @@ _EMULATED = (
 )
 
 
-class MemosSystem:
+class MemosSystem(GroupedSystem):
     """See `memdock.system.System`. `pairs`: a user's turn and its reply are one add, else each turn is."""
 
     def __init__(self, name: str, framework: Framework, ids: NativeIds, *, pairs: bool) -> None:
+        super().__init__(FrameworkCalls("MemOS", store="PostgreSQL", store_packages=("psycopg2",)), ids, pairs=pairs)
         self._memos = framework
-        self._calls = FrameworkCalls("MemOS", store="PostgreSQL", store_packages=("psycopg2",))
-        self._ids = ids
-        self._pairs = pairs
         native = [Feature.FORGET_MEMORIES]
         native += [Feature.SCORES] if framework.scores else []
         native += [Feature.NO_MEMORY] if framework.may_keep_nothing else []
@@ -64,27 +54,6 @@ class MemosSystem:
             models=framework.models,
             config={**framework.config, "unit": "pair" if pairs else "turn"},
         )
-
-    async def add(self, space: str, turns: Sequence[Turn], *, final: bool) -> Batch:
-        """One add a group of turns, in order; a group that fails leaves the others be."""
-        groups = group_turns(turns, final=final) if self._pairs else [(place,) for place in range(len(turns))]
-        return await add_groups(turns, groups, lambda group: outcome_of(self._remember(space, group, "extraction")))
-
-    async def _remember(self, space: str, turns: Sequence[Turn], purpose: str) -> list[str]:
-        """One add of MemOS's; nothing is left of one that fails."""
-        group = uuid.uuid4().hex
-        # Noted before, so that what a kill leaves behind is found when the turns come again.
-        pair = turns if len(turns) > 1 else ()
-        await asyncio.to_thread(self._ids.add, space, [group], [source_of(turn) for turn in turns], keep=pair)
-        try:
-            memory_ids = await self._ask(space, purpose, lambda: self._memos.add(space, _said(turns, group)))
-        except MemdockError:
-            await self._erase(space, [group])
-            await asyncio.to_thread(self._ids.remove, space, [group])
-            raise
-        if not memory_ids:
-            await asyncio.to_thread(self._ids.remove, space, [group])
-        return memory_ids
 
     async def retrieve(self, space: str, query: Query) -> Sequence[Memory]:
         """MemOS's own search, without its threshold."""
@@ -98,46 +67,6 @@ class MemosSystem:
         page = sorted((each for each in found if each.memory_id > after), key=lambda each: each.memory_id)[:limit]
         return await self._memories(space, page)
 
-    async def forget(self, space: str, selection: Selection, *, dry_run: bool) -> Erasure:
-        """Erases all memories of the adds in which the selected turns, or those of selected memories, had a part; the
-        other half of a pair, where a turn was selected, is then added again alone.
-
-        A failure, or a kill, leaves the pair noted until its half is added: the same Forget ends what it began.
-        """
-        not_found: list[str] = []
-        halves: dict[str, list[Turn]] = {}
-        if selection.memory_ids:
-            held = {
-                each: await self._calls.run(partial(self._memos.memory, space, each)) for each in selection.memory_ids
-            }
-            not_found = [each for each, memory in held.items() if memory is None]
-            groups = [memory.group for memory in held.values() if memory is not None]
-        else:
-            groups = await asyncio.to_thread(self._ids.memories_of, space, selection.turn_ids)
-            halves = await asyncio.to_thread(halves_of, self._ids, space, groups, set(selection.turn_ids))
-        left = {turn.turn_id for turns in halves.values() for turn in turns}
-        begun = await asyncio.to_thread(self._ids.memories_of, space, left)  # what a kill has left of adding them again
-        groups = list(dict.fromkeys([*groups, *begun]))
-        memories = await self._calls.run(lambda: self._memos.memories(space, groups))
-        sources = await asyncio.to_thread(self._ids.sources_of, space, groups)
-        turn_ids = dict.fromkeys(source.turn_id for found in sources.values() for source in found)
-        gone = tuple(turn_id for turn_id in turn_ids if turn_id not in left)
-        residual: tuple[Residue, ...] = ()
-        if not dry_run:
-            await asyncio.to_thread(self._ids.drop, space, gone)
-            residual = await self._erase(space, groups)
-            for group, turns in halves.items():
-                if turns:
-                    await self._remember(space, turns, "forgetting")
-                    await asyncio.to_thread(self._ids.remove, space, [group])
-            await asyncio.to_thread(self._ids.remove, space, groups)
-        return Erasure(
-            erased_memory_ids=tuple(each.memory_id for each in memories),
-            erased_turn_ids=gone,
-            not_found=tuple(not_found),
-            residual=residual,
-        )
-
     async def reset(self, space: str) -> Sequence[Residue]:
         """Erases all memories of the space."""
         memory_ids = [each.memory_id for each in await self._calls.run(lambda: self._memos.memories(space))]
@@ -149,8 +78,18 @@ class MemosSystem:
         """Raises STORE_UNREACHABLE while the store is away."""
         await self._calls.run(self._memos.check)
 
+    def _store(self, space: str, turns: Sequence[Turn], group: str) -> list[str]:
+        return self._memos.add(space, _said(turns, group))
+
+    async def _memories_of(self, space: str, groups: Sequence[str]) -> list[str]:
+        return [each.memory_id for each in await self._calls.run(lambda: self._memos.memories(space, groups))]
+
+    async def _group_of(self, space: str, memory_id: str) -> str | None:
+        memory = await self._calls.run(lambda: self._memos.memory(space, memory_id))
+        return None if memory is None else memory.group
+
     async def _erase(self, space: str, groups: Sequence[str]) -> tuple[Residue, ...]:
-        memory_ids = [each.memory_id for each in await self._calls.run(lambda: self._memos.memories(space, groups))]
+        memory_ids = await self._memories_of(space, groups)
         await self._calls.run(lambda: self._memos.erase(space, groups))
         return await self._residue(space, memory_ids)
 
@@ -174,9 +113,6 @@ class MemosSystem:
             )
             for each in found
         ]
-
-    async def _ask(self, space: str, purpose: str, work: Callable[[], ResultT]) -> ResultT:
-        return await self._calls.ask(space, purpose, asyncio.to_thread(work))
 
 
 def _said(turns: Sequence[Turn], group: str) -> Said:

@@ -1,6 +1,6 @@
 """`ZepCloudSystem`: a space is a user, a session a thread, a turn a message; the facts that Zep draws are memories."""
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from hashlib import sha256
@@ -24,6 +24,8 @@ from memdock.types import (
     Source,
     Support,
     Turn,
+    TurnResult,
+    TurnState,
 )
 from memdock_zep_cloud.framework import MESSAGES_A_CALL, MOST_FACTS, Episode, Fact, Zep, message_pieces
 
@@ -123,6 +125,28 @@ class ZepCloudSystem:
             erased_turn_ids=tuple(dict.fromkeys(episode.turn_id for episode in episodes)),
             not_found=tuple(each for each in selection.memory_ids if each in missing),
             residual=() if dry_run else await self._erase(space, episodes, gone),
+            changed=await self._changed(user, facts, gone, uuids),
+        )
+
+    async def _changed(
+        self, user: str, facts: Sequence[Fact], gone: Sequence[Fact], erased: Collection[str]
+    ) -> tuple[TurnResult, ...]:
+        """The turns that stay and had a part in facts that go, which Zep does not draw from them again. A kill right
+        after the facts are gone is the end of what can be told of them.
+        """
+        shared = [uuid for fact in gone for uuid in fact.episodes if uuid not in erased]
+        turn_ids = {origin.source.turn_id for origin in (await self._origins_of(user, shared)).values()}
+        episodes = await self._zep.episodes_of_turns(user, turn_ids) if turn_ids else []
+        left: dict[str, set[str]] = {turn_id: set() for turn_id in sorted(turn_ids)}
+        for episode in episodes:
+            left[episode.turn_id] |= {fact.uuid for fact in facts if episode.uuid in fact.episodes and fact not in gone}
+        return tuple(
+            TurnResult(
+                turn_id=turn_id,
+                state=TurnState.SEARCHABLE if held else TurnState.NO_MEMORY,
+                memory_ids=tuple(sorted(held)),
+            )
+            for turn_id, held in left.items()
         )
 
     async def reset(self, space: str) -> Sequence[Residue]:

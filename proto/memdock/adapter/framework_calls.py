@@ -28,11 +28,16 @@ async def outcome_of(adding: Awaitable[Sequence[str]]) -> Outcome:
     try:
         memory_ids = await adding
     except MemdockError as fault:
-        told = TurnError(reason=fault.reason, message=fault.message, retryable=fault.reason in RETRYABLE)
-        return Outcome(state=TurnState.FAILED, error=told)
+        return failed(fault)
     if not memory_ids:
         return Outcome(state=TurnState.NO_MEMORY)
     return Outcome(state=TurnState.SEARCHABLE, memory_ids=tuple(memory_ids))
+
+
+def failed(fault: MemdockError) -> Outcome:
+    """A turn that could not be stored, and why."""
+    told = TurnError(reason=fault.reason, message=fault.message, retryable=fault.reason in RETRYABLE)
+    return Outcome(state=TurnState.FAILED, error=told)
 
 
 class FrameworkCalls:

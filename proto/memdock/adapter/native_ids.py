@@ -30,6 +30,11 @@ CREATE TABLE IF NOT EXISTS kept (
     PRIMARY KEY (space, memory_id, place)
 ) WITHOUT ROWID;
 CREATE INDEX IF NOT EXISTS kept_turns ON kept (space, turn_id);
+CREATE TABLE IF NOT EXISTS stored_anew (
+    space TEXT NOT NULL, without TEXT NOT NULL, turn_id TEXT NOT NULL,
+    PRIMARY KEY (space, without, turn_id)
+) WITHOUT ROWID;
+CREATE INDEX IF NOT EXISTS stored_anew_turns ON stored_anew (space, turn_id);
 """
 
 
@@ -39,16 +44,21 @@ def source_of(turn: Turn) -> Source:
 
 
 class NativeIds:
-    """Methods take one lock and a few microseconds; those that write also the disk's time, those that erase several
-    times that.
+    """The file is made where it is missing; `OSError` where it cannot be opened.
+
+    Methods take one lock and a few microseconds; those that write also the disk's time, those that erase several times
+    that.
     """
 
     def __init__(self, path: Path) -> None:
         self._lock = threading.Lock()
-        self._db = sqlite3.connect(path, check_same_thread=False, timeout=30, isolation_level=None)
-        for pragma in ("journal_mode=WAL", "synchronous=FULL", "secure_delete=ON"):
-            self._db.execute(f"PRAGMA {pragma}")
-        self._db.executescript(_SCHEMA)
+        try:
+            self._db = sqlite3.connect(path, check_same_thread=False, timeout=30, isolation_level=None)
+            for pragma in ("journal_mode=WAL", "synchronous=FULL", "secure_delete=ON"):
+                self._db.execute(f"PRAGMA {pragma}")
+            self._db.executescript(_SCHEMA)
+        except sqlite3.Error as cause:
+            raise OSError(f"the file of native ids {path} cannot be opened ({cause}): mend it") from cause
 
     def add(
         self, space: str, memory_ids: Sequence[str], sources: Sequence[Source], *, keep: Sequence[Turn] = ()
@@ -94,9 +104,29 @@ class NativeIds:
         return [unpack_content(turn_id, content) for turn_id, content in self._rows(query, (space, memory_id))]
 
     def drop(self, space: str, turn_ids: Collection[str]) -> None:
-        """Keeps these turns no longer; whose sources they are stays."""
+        """Keeps these turns no longer, nor that they were stored anew; whose sources they are stays."""
         with self._erasing() as db:
-            db.executemany("DELETE FROM kept WHERE space = ? AND turn_id = ?", [(space, each) for each in turn_ids])
+            for table in ("kept", "stored_anew"):
+                gone = [(space, each) for each in turn_ids]
+                db.executemany(f"DELETE FROM {table} WHERE space = ? AND turn_id = ?", gone)  # noqa: S608 - ours
+
+    def store_anew(self, space: str, memory_id: str, turn_ids: Collection[str]) -> None:
+        """Forgets an erased memory of which these turns were stored anew, and notes that they were, without the others
+        that it came from.
+        """
+        sources = self.sources_of(space, [memory_id]).get(memory_id, ())
+        without = {source.turn_id for source in sources}.difference(turn_ids)
+        with self._writing() as db:
+            db.executemany(
+                "INSERT OR IGNORE INTO stored_anew VALUES (?, ?, ?)",
+                [(space, gone, turn_id) for gone in without for turn_id in turn_ids],
+            )
+        self.remove(space, [memory_id])
+
+    def stored_anew(self, space: str, without: Collection[str]) -> list[str]:
+        """The turns that were ever stored anew without any of these, and are not dropped since."""
+        query = "SELECT turn_id FROM stored_anew WHERE space = ? AND without = ?"
+        return list(dict.fromkeys(row[0] for each in without for row in self._rows(query, (space, each))))
 
     def remove(self, space: str, memory_ids: Collection[str]) -> None:
         """Forgets memories that are erased, and what is kept of them."""
@@ -123,7 +153,7 @@ class NativeIds:
     def remove_space(self, space: str) -> None:
         """Forgets a space."""
         with self._erasing() as db:
-            for table in ("made", "kept"):
+            for table in ("made", "kept", "stored_anew"):
                 db.execute(f"DELETE FROM {table} WHERE space = ?", (space,))  # noqa: S608 - ours
 
     def close(self) -> None:

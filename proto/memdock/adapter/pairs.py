@@ -1,10 +1,14 @@
 """A user's turn and the reply that follows it in its session, which belong together, or a lone turn."""
 
-from collections.abc import Awaitable, Callable, Collection, Sequence
+import asyncio
+from collections.abc import Awaitable, Callable, Collection, Mapping, Sequence
 
+from memdock.adapter.framework_calls import failed, outcome_of
 from memdock.adapter.native_ids import NativeIds
+from memdock.engine.faults import is_passing
+from memdock.errors import MemdockError
 from memdock.system import Batch, Outcome
-from memdock.types import Turn
+from memdock.types import Turn, TurnResult
 
 # An open user turn waits for its reply, but not while more turns than this of other sessions come in between.
 MAX_GAP = 32
@@ -54,6 +58,57 @@ def halves_of(
 ) -> dict[str, list[Turn]]:
     """For each memory, what is kept of its turns and not forgotten."""
     return {each: [turn for turn in ids.kept(space, each) if turn.turn_id not in forgotten] for each in memory_ids}
+
+
+class Halves:
+    """Stores halves of pairs anew, each alone, once the others are erased.
+
+    `remember` stores turns by one add; `memories_of` gives the ids of a turn's memories. What became of a half is told
+    again where a Forget is repeated, since a kill may have kept the first telling from the ledger.
+    """
+
+    def __init__(
+        self,
+        ids: NativeIds,
+        remember: Callable[[str, Sequence[Turn]], Awaitable[Sequence[str]]],
+        memories_of: Callable[[str, str], Awaitable[Sequence[str]]],
+    ) -> None:
+        self._ids = ids
+        self._remember = remember
+        self._memories_of = memories_of
+
+    async def store_anew(
+        self, space: str, halves: Mapping[str, Sequence[Turn]], groups: Sequence[str], forgotten: Collection[str]
+    ) -> tuple[TurnResult, ...]:
+        """Of `groups`, which are erased, nothing is noted afterwards. `halves`: the turns of each that stay.
+
+        Answers what became of all turns that were ever stored anew without `forgotten` ones. One that cannot be is
+        FAILED; its group stays noted, so that the same Forget tries it again, and so does whoever sends the turn again.
+        A failure that may pass is raised.
+        """
+        outcomes: dict[str, Outcome] = {}
+        open_groups: set[str] = set()
+        for group, turns in halves.items():
+            if not turns:
+                continue
+            turn_ids = [turn.turn_id for turn in turns]
+            try:
+                await self._remember(space, turns)
+            except MemdockError as fault:
+                if is_passing(fault):
+                    raise
+                open_groups.add(group)
+                outcomes |= dict.fromkeys(turn_ids, failed(fault))
+            else:
+                await asyncio.to_thread(self._ids.store_anew, space, group, turn_ids)
+        await asyncio.to_thread(self._ids.remove, space, [each for each in groups if each not in open_groups])
+        for turn_id in await asyncio.to_thread(self._ids.stored_anew, space, forgotten):
+            if turn_id not in outcomes:
+                outcomes[turn_id] = await outcome_of(self._memories_of(space, turn_id))
+        return tuple(
+            TurnResult(turn_id=turn_id, state=each.state, memory_ids=each.memory_ids, error=each.error)
+            for turn_id, each in outcomes.items()
+        )
 
 
 def _prefix(groups: list[tuple[int, ...]], end: int) -> list[tuple[int, ...]]:

@@ -4,13 +4,12 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
 from memdock import usage
-from memdock.engine.faults import broken_interface, must_end, turn_error
+from memdock.engine.faults import broken_interface, check_end, must_end, turn_error
 from memdock.ledger import PendingTurn, Settled
 from memdock.log import log_fault
 from memdock.system import Batch, Outcome, System
 from memdock.types import ModelUsage, Selection, TurnError, TurnState
 
-_ENDS = (TurnState.SEARCHABLE, TurnState.NO_MEMORY, TurnState.FAILED)
 _INTERRUPTED = TurnError(
     reason="INTERNAL",
     message="the server ended while the system worked on the turn, and the system cannot take back parts of it;"
@@ -86,7 +85,4 @@ def _check(batch: Batch, count: int, *, final: bool) -> None:
     if final and not answered:
         raise broken_interface("no outcome although the turns were final")
     for outcome in batch.outcomes:
-        if outcome.state not in _ENDS:
-            raise broken_interface(f"a turn that it worked on is {outcome.state}")
-        if (outcome.error is not None) != (outcome.state is TurnState.FAILED):
-            raise broken_interface("an error belongs to a FAILED turn, and only to one")
+        check_end(outcome)

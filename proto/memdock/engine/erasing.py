@@ -8,7 +8,7 @@ from dataclasses import asdict, dataclass
 from memdock import usage
 from memdock.engine.background import Background, pauses
 from memdock.engine.erasure_answers import for_system, forget_answer, reset_answer, with_foreseen
-from memdock.engine.faults import error_of, is_passing, must_end
+from memdock.engine.faults import check_end, error_of, is_passing, must_end
 from memdock.engine.features import has
 from memdock.engine.spaces import Space
 from memdock.engine.spending import Spending
@@ -188,7 +188,14 @@ class Erasing:
             seen = await self._system.forget(intent.space, selection, dry_run=True)
             await self._ledger.foresee(intent, turn_ids=seen.erased_turn_ids, memory_ids=seen.erased_memory_ids)
         erasure = with_foreseen(await self._system.forget(intent.space, selection, dry_run=False), intent)
-        taken = await self._ledger.erase(intent, turn_ids=erasure.erased_turn_ids, memory_ids=erasure.erased_memory_ids)
+        for result in erasure.changed:
+            check_end(result)
+        taken = await self._ledger.erase(
+            intent,
+            turn_ids=erasure.erased_turn_ids,
+            memory_ids=erasure.erased_memory_ids,
+            changed=erasure.changed,
+        )
         return forget_answer(intent, erasure, taken, meter)
 
     async def _give_up(self, running: Running, fault: BaseException) -> None:

@@ -17,8 +17,10 @@ from memdock.errors import (
     UnavailableError,
 )
 from memdock.log import log_fault
-from memdock.types import TurnError
+from memdock.system import Outcome
+from memdock.types import TurnError, TurnResult, TurnState
 
+_ENDS = (TurnState.SEARCHABLE, TurnState.NO_MEMORY, TurnState.FAILED)
 _PASSING = (AbortedError, DeadlineExceededError, ResourceExhaustedError, UnavailableError)
 
 
@@ -55,6 +57,14 @@ def turn_error(fault: BaseException) -> TurnError:
 def broken_interface(message: str) -> InternalError:
     """The system answered what its interface does not allow."""
     return InternalError("ADAPTER_PROTOCOL_ERROR", f"the memory system broke its interface: {message}")
+
+
+def check_end(outcome: Outcome | TurnResult) -> None:
+    """Refuses a state that no turn ends in, and an error where there is none or none where there is one."""
+    if outcome.state not in _ENDS:
+        raise broken_interface(f"a turn that it worked on is {outcome.state}")
+    if (outcome.error is not None) != (outcome.state is TurnState.FAILED):
+        raise broken_interface("an error belongs to a FAILED turn, and only to one")
 
 
 def must_end(fault: BaseException) -> bool:

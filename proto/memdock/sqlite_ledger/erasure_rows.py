@@ -6,7 +6,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import asdict
 
 from memdock.ledger import Begun, ErasureKind, Intent, Resolution
-from memdock.types import Selection
+from memdock.types import Selection, TurnResult
 
 _BY_SESSION = """
 SELECT session_id, turn_id, state = 'FORGOTTEN' FROM turns
@@ -114,6 +114,25 @@ def forget_memories(connection: sqlite3.Connection, space: str, memory_ids: Sequ
     for seq, held in rows:
         left = [memory_id for memory_id in json.loads(held) if memory_id not in gone]
         connection.execute("UPDATE turns SET memory_ids = ? WHERE seq = ?", (json.dumps(left) if left else None, seq))
+
+
+def change_turns(connection: sqlite3.Connection, intent: Intent, results: Sequence[TurnResult]) -> None:
+    """Records what became of turns that stay."""
+    connection.executemany(
+        "UPDATE turns SET state = ?, memory_ids = ?, error = ?"
+        " WHERE space = ? AND turn_id = ? AND seq <= ? AND state NOT IN ('PENDING', 'FORGOTTEN')",
+        (
+            (
+                result.state.value,
+                json.dumps(result.memory_ids) if result.memory_ids else None,
+                json.dumps(asdict(result.error)) if result.error else None,
+                intent.space,
+                result.turn_id,
+                intent.last_seq,
+            )
+            for result in results
+        ),
+    )
 
 
 def count_contents(connection: sqlite3.Connection, intent: Intent, turn_ids: Iterable[str]) -> int:

@@ -56,9 +56,11 @@ CREATE TABLE usage (
 
 
 class Owner:
-    """The right to use a ledger file: an advisory lock on a file beside it, which the kernel frees at a kill."""
+    """The right to use a file or folder, `what` in words: an advisory lock on a file beside it, which the kernel frees
+    at a kill. Raises `UnavailableError` where another process has it; `instead` says what one can do but stop that.
+    """
 
-    def __init__(self, path: Path) -> None:
+    def __init__(self, path: Path, what: str, instead: str) -> None:
         lock_path = path.with_name(path.name + ".owner")
         self._descriptor = os.open(lock_path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
         try:
@@ -68,7 +70,7 @@ class Owner:
             os.close(self._descriptor)
             raise UnavailableError(
                 "STORE_UNREACHABLE",
-                f"The ledger {path} is in use by process {holder}; stop that one, or name another file.",
+                f"{what} is in use by process {holder}; stop that one, or {instead}.",
             ) from None
         os.ftruncate(self._descriptor, 0)
         os.pwrite(self._descriptor, f"{os.getpid()}\n".encode(), 0)

@@ -21,7 +21,7 @@ from memdock.ledger import (
 from memdock.sqlite_ledger import cost_rows, erasure_rows, turn_rows
 from memdock.sqlite_ledger.files import Owner, digest_key, open_reader
 from memdock.sqlite_ledger.writer import Writer
-from memdock.types import Component, ModelUsage, Residue, Selection, Turn, TurnRecord
+from memdock.types import Component, ModelUsage, Residue, Selection, Turn, TurnRecord, TurnResult
 
 Result = TypeVar("Result")
 
@@ -125,9 +125,17 @@ class SqliteLedger:
     async def foresee(self, intent: Intent, *, turn_ids: Sequence[str], memory_ids: Sequence[str]) -> None:
         await self._run(lambda connection: erasure_rows.foresee(connection, intent, turn_ids, memory_ids))
 
-    async def erase(self, intent: Intent, *, turn_ids: Sequence[str] = (), memory_ids: Sequence[str] = ()) -> Taken:
+    async def erase(
+        self,
+        intent: Intent,
+        *,
+        turn_ids: Sequence[str] = (),
+        memory_ids: Sequence[str] = (),
+        changed: Sequence[TurnResult] = (),
+    ) -> Taken:
         def take(connection: sqlite3.Connection) -> tuple[str, ...]:
             erasure_rows.forget_memories(connection, intent.space, memory_ids)
+            erasure_rows.change_turns(connection, intent, changed)
             return erasure_rows.forget_turns(connection, intent.space, turn_ids, upto=intent.last_seq)
 
         def scrub(connection: sqlite3.Connection) -> Residue:
@@ -180,7 +188,7 @@ class _Opened:
     """What is held while the ledger is open."""
 
     def __init__(self, path: Path) -> None:
-        self._owner = Owner(path)
+        self._owner = Owner(path, f"The ledger {path}", "name another file")
         try:
             self.writer = Writer(path)
             self.reader = open_reader(path)

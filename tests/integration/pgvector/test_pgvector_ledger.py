@@ -14,12 +14,13 @@ from memdock.errors import MemdockError
 from memdock.ledger import Counts, ErasureKind, Intent, Ledger, Settled
 from memdock.sqlite_ledger import SqliteLedger
 from memdock.system import Outcome
-from memdock.types import ModelUsage, Selection, Turn, TurnError, TurnState
+from memdock.types import ModelUsage, Selection, Turn, TurnError, TurnResult, TurnState
 from memdock_pgvector.database import Database, connect
 from memdock_pgvector.pg_ledger import PgLedger
 
 SPACES = ("a", "b")
 SEARCHABLE = Outcome(state=TurnState.SEARCHABLE, memory_ids=("m",))
+NO_MEMORY = Outcome(state=TurnState.NO_MEMORY)
 FAILED = Outcome(state=TurnState.FAILED, error=TurnError(reason="PROVIDER_TIMEOUT", message="late", retryable=True))
 
 
@@ -98,7 +99,11 @@ class Player:
         if intent.kind is ErasureKind.FORGET and self._chance.random() < 0.2:
             return await self._ledger.abandon_erasure(intent)
         turn_ids = tuple(f"t{n}" for n in self._chance.sample(range(30), 2))
-        taken = await self._ledger.erase(intent, turn_ids=turn_ids, memory_ids=("m1",))
+        kept = [
+            TurnResult(turn_id=f"t{n}", state=outcome.state, memory_ids=outcome.memory_ids, error=outcome.error)
+            for n, outcome in enumerate(self._chance.choices((FAILED, SEARCHABLE, NO_MEMORY), k=9))
+        ]
+        taken = await self._ledger.erase(intent, turn_ids=turn_ids, memory_ids=("m1", "n"), changed=kept)
         await self._ledger.finish_erasure(intent, answer=b"done", usage=[ModelUsage(model="f", purpose="x", calls=1)])
         return taken.turn_ids, taken.residue.items
 

@@ -48,6 +48,23 @@ def test_what_is_removed_is_gone_from_the_file_and_from_no_other_space(ids: Nati
     assert (ids.all_of("a"), ids.all_of("b")) == ([], ["m1"])
 
 
+def test_turns_that_were_stored_anew_are_known_by_what_went_until_they_go_too(ids: NativeIds) -> None:
+    ids.store_anew("a", "m1", ["t2"])
+    assert (ids.all_of("a"), ids.all_of("b")) == (["m2", "m3"], ["m1"])
+    assert (ids.stored_anew("a", ["t1", "t9"]), ids.stored_anew("a", ["t2"]), ids.stored_anew("b", ["t1"])) == (
+        ["t2"],
+        [],
+        [],
+    )
+    ids.drop("a", ["t1"])
+    assert ids.stored_anew("a", ["t1"]) == ["t2"]
+    ids.drop("a", ["t2"])
+    assert ids.stored_anew("a", ["t1"]) == []
+    ids.store_anew("a", "m2", ["t1"])
+    ids.remove_space("a")
+    assert ids.stored_anew("a", ["t2"]) == []
+
+
 def test_a_memory_outlives_one_of_its_turns_and_not_the_last(ids: NativeIds) -> None:
     ids.remove_turns("a", ["t1"])
     assert ids.sources_of("a", ["m1"]) == {"m1": (source("t2"),)}

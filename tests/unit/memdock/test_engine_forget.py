@@ -1,6 +1,7 @@
 """Forget: what is selected goes, pending or not, and does not come back; the rest stays."""
 
 import asyncio
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 from unittest.mock import AsyncMock
@@ -12,7 +13,7 @@ from memdock.engine import Ledgered
 from memdock.errors import AbortedError, InvalidArgumentError, UnavailableError, UnimplementedError
 from memdock.ledger import Intent
 from memdock.sqlite_ledger import SqliteLedger
-from memdock.types import Component, Erasure, Feature, Selection, TurnState
+from memdock.types import Component, Erasure, Feature, Selection, TurnResult, TurnState
 from support.served import SPACE, found, reason_of, served, states, turn, turns, until
 from support.toys import ToySystem, without
 
@@ -239,6 +240,32 @@ async def test_a_forget_goes_on_when_its_caller_leaves(tmp_path: Path) -> None:
         await asyncio.gather(forgetting, return_exceptions=True)
         system.gate.set()
         await until(lambda: system.turn_ids(SPACE) == ["b", "c"])
+
+
+async def test_what_became_of_turns_that_stay_is_told_also_after_a_restart(tmp_path: Path) -> None:
+    system = ToySystem(chunk=2)
+    async with served(system, tmp_path) as client:
+        await client.add_turns(SPACE, turns("a", "b"))
+        await client.flush(SPACE)
+        await client.forget(SPACE, turn_ids=["a"])
+    async with served(system, tmp_path) as client:
+        (result,) = (await client.add_turns(SPACE, turns("b"))).results
+        assert (result.state, result.memory_ids, result.duplicate) == (TurnState.SEARCHABLE, ("m2",), True)
+        assert [memory.memory_id async for memory in client.list_memories(SPACE)] == ["m2"]
+
+
+@pytest.mark.parametrize("state", [TurnState.PENDING, TurnState.FAILED])
+async def test_a_turn_that_stays_in_no_state_that_ends_is_the_systems_fault(tmp_path: Path, state: TurnState) -> None:
+    class TellsHalf(ToySystem):
+        async def forget(self, space: str, selection: Selection, *, dry_run: bool) -> Erasure:
+            told = (TurnResult(turn_id="b", state=state),)
+            return replace(await super().forget(space, selection, dry_run=dry_run), changed=told)
+
+    async with served(TellsHalf(chunk=2), tmp_path) as client:
+        await client.add_turns(SPACE, turns("a", "b"))
+        await client.flush(SPACE)
+        assert await reason_of(client.forget(SPACE, turn_ids=["a"])) == "ADAPTER_PROTOCOL_ERROR"
+        assert (await states(client))["b"] is TurnState.SEARCHABLE
 
 
 async def test_what_is_left_is_told_by_component(tmp_path: Path) -> None:

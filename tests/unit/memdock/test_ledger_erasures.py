@@ -11,7 +11,7 @@ import pytest_asyncio
 from memdock.ledger import Begun, Counts, ErasureKind, Intent, Resolution, Settled
 from memdock.sqlite_ledger import SqliteLedger
 from memdock.system import Outcome
-from memdock.types import Component, ModelUsage, Residue, Selection, Turn, TurnState
+from memdock.types import Component, ModelUsage, Residue, Selection, Turn, TurnError, TurnResult, TurnState
 
 SPACE = "space"
 CLEAN = Residue(component=Component.RAW_TURNS, verified=True)
@@ -102,6 +102,38 @@ async def test_erased_memories_vanish_from_the_turns_that_stay(ledger: SqliteLed
     assert (await states(ledger))["a"] is TurnState.SEARCHABLE
     await ledger.erase(intent, memory_ids=["m1"])
     assert (await ledger.find(SPACE, ["a"]))["a"].memory_ids == ("m2",)
+
+
+async def test_turns_that_have_changed_are_told_as_they_are_now(ledger: SqliteLedger) -> None:
+    intent = await forget(ledger, Selection(turn_ids=("a",)))
+    failure = TurnError(reason="PROVIDER_PROTOCOL_ERROR", message="no JSON", retryable=True)
+    for state, memory_ids, error in (
+        (TurnState.SEARCHABLE, ("m8", "m9"), None),
+        (TurnState.NO_MEMORY, (), None),
+        (TurnState.FAILED, (), failure),
+        (TurnState.SEARCHABLE, ("m9",), None),
+    ):
+        told = [
+            TurnResult(turn_id=turn_id, state=state, memory_ids=memory_ids, error=error)
+            for turn_id in ("a", "b", "c", "unknown")
+        ]
+        await ledger.erase(intent, memory_ids=["m1", "m2"], changed=told)
+        found = await ledger.find(SPACE, ["a", "b", "c", "unknown"])
+        assert (found["b"].state, found["b"].memory_ids, found["b"].error) == (state, memory_ids, error)
+        assert (found["a"].state, found["c"].state, len(found)) == (TurnState.FORGOTTEN, TurnState.PENDING, 3)
+    assert (await ledger.find("sibling", ["a"]))["a"].state is TurnState.PENDING
+
+
+async def test_a_turn_that_was_sent_again_since_is_newer_than_the_change(ledger: SqliteLedger) -> None:
+    intent = await forget(ledger, Selection(turn_ids=("a",)))
+    error = TurnError(reason="INTERNAL", message="lost", retryable=False)
+    lost = TurnResult(turn_id="b", state=TurnState.FAILED, error=error)
+    await ledger.erase(intent, changed=[lost])
+    await ledger.admit(SPACE, [turn("b")])
+    (again,) = [one for one in await ledger.pending(SPACE, limit=9) if one.turn.turn_id == "b"]
+    await ledger.settle(SPACE, [Settled(seq=again.seq, outcome=Outcome(state=TurnState.NO_MEMORY))])
+    await ledger.erase(intent, changed=[lost])
+    assert (await ledger.find(SPACE, ["b"]))["b"].state is TurnState.NO_MEMORY
 
 
 async def test_what_was_foreseen_is_kept_until_the_end(ledger: SqliteLedger) -> None:

@@ -8,7 +8,7 @@ from psycopg import AsyncConnection
 from psycopg.types.json import Jsonb
 
 from memdock.ledger import Begun, ErasureKind, Intent, Resolution
-from memdock.types import Selection
+from memdock.types import Selection, TurnResult
 
 
 async def resolve(connection: AsyncConnection, space: str, selection: Selection) -> Resolution:
@@ -123,6 +123,27 @@ async def forget_memories(connection: AsyncConnection, space: str, memory_ids: S
     await connection.execute(
         "UPDATE turn SET memory_ids = memory_ids - %(ids)s::text[] WHERE space = %(space)s AND memory_ids ?| %(ids)s",
         {"space": space, "ids": list(memory_ids)},
+    )
+
+
+async def change_turns(connection: AsyncConnection, intent: Intent, results: Sequence[TurnResult]) -> None:
+    """Records what became of turns that stay."""
+    if not results:
+        return
+    await connection.cursor().executemany(
+        "UPDATE turn SET state = %s, memory_ids = %s, error = %s"
+        " WHERE space = %s AND turn_id = %s AND seq <= %s AND state NOT IN ('PENDING', 'FORGOTTEN')",
+        [
+            (
+                result.state.value,
+                Jsonb(result.memory_ids),
+                Jsonb(asdict(result.error)) if result.error else None,
+                intent.space,
+                result.turn_id,
+                intent.last_seq,
+            )
+            for result in results
+        ],
     )
 
 

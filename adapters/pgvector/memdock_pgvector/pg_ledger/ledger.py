@@ -19,7 +19,7 @@ from memdock.ledger import (
     Settled,
     Taken,
 )
-from memdock.types import Component, ModelUsage, Residue, Selection, Turn, TurnRecord
+from memdock.types import Component, ModelUsage, Residue, Selection, Turn, TurnRecord, TurnResult
 from memdock_pgvector.database import Database
 from memdock_pgvector.pg_ledger import cost_rows, erasure_rows, turn_rows
 from memdock_pgvector.pg_ledger.owner import Owner
@@ -125,10 +125,18 @@ class PgLedger:
         async with self._write() as connection:
             await erasure_rows.foresee(connection, intent, turn_ids, memory_ids)
 
-    async def erase(self, intent: Intent, *, turn_ids: Sequence[str] = (), memory_ids: Sequence[str] = ()) -> Taken:
+    async def erase(
+        self,
+        intent: Intent,
+        *,
+        turn_ids: Sequence[str] = (),
+        memory_ids: Sequence[str] = (),
+        changed: Sequence[TurnResult] = (),
+    ) -> Taken:
         async with self._write() as connection:
             taken = await erasure_rows.forget_turns(connection, intent.space, turn_ids, upto=intent.last_seq)
             await erasure_rows.forget_memories(connection, intent.space, memory_ids)
+            await erasure_rows.change_turns(connection, intent, changed)
             left = await erasure_rows.count_contents(connection, intent, turn_ids)
         return Taken(turn_ids=taken, residue=Residue(component=Component.RAW_TURNS, items=left, verified=True))
 
