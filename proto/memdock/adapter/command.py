@@ -3,13 +3,14 @@
 import os
 import re
 from collections.abc import AsyncIterator, Callable, Mapping, Sequence
-from contextlib import AbstractAsyncContextManager
+from contextlib import AbstractAsyncContextManager, AsyncExitStack
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, TypeVar
 
 import click
 
+from memdock.adapter.folder import data_folder, opening
 from memdock.secret_option import SecretOption
 from memdock.server import ServeOptions, run, serve
 from memdock.sqlite_ledger import SqliteLedger
@@ -48,6 +49,11 @@ class Settings:
     data: Path
     more: Mapping[str, Any] = field(default_factory=dict)
 
+    @property
+    def facts(self) -> Mapping[str, str]:
+        """What must be the same at each start on the folder (`memdock.adapter.folder`)."""
+        return {"system": self.system}
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class AdapterSettings(Settings):
@@ -55,6 +61,12 @@ class AdapterSettings(Settings):
 
     chat: ModelAt
     embedder: ModelAt
+
+    @property
+    def facts(self) -> Mapping[str, str]:
+        """Beside the system its embedder: vectors of two cannot be compared."""
+        embedder = f"{self.embedder.model}, {self.embedder.dimension} numbers"
+        return {"system": self.system, "embedder": embedder}
 
 
 SettingsT = TypeVar("SettingsT", bound=Settings)
@@ -81,10 +93,11 @@ def served_command(
     options: Sequence[click.Option],
 ) -> click.Group:
     """The console command of any adapter; `read` makes the settings of its kind, out of `more`."""
-    serve_command = click.Command("serve", params=[*_options(name), *options], callback=_serve_by(read, open_system))
+    serve_command = click.Command("serve", params=[*_options(name), *options])
     serve_command.help = "Serve until SIGTERM or SIGINT; what is accepted by then is safe."
     known = {option.envvar for option in serve_command.params if isinstance(option.envvar, str)}
     secrets = [option for option in serve_command.params if isinstance(option, SecretOption)]
+    serve_command.callback = _serve_by(read, open_system, secrets)
     known |= {variable for option in secrets for variable in option.variables}
 
     def refuse_unknown() -> None:
@@ -126,36 +139,30 @@ def _options(name: str) -> list[click.Parameter]:
 _FACES = ("grpc", "http", "token", "tls_cert", "tls_key", "tls_ca", "port_file")
 
 
-def _serve_by(read: Callable[[Settings], SettingsT], open_system: Open[SettingsT]) -> Callable[..., None]:
+def _serve_by(
+    read: Callable[[Settings], SettingsT], open_system: Open[SettingsT], secret: Sequence[SecretOption]
+) -> Callable[..., None]:
     def serve_command(**given: Any) -> None:
+        values = [given[str(each.name)] for each in secret if given[str(each.name)] != each.default]
         grpc, http, token, tls_cert, tls_key, tls_ca, port_file = (given.pop(name) for name in _FACES)
         tls = None
         if tls_cert or tls_key or tls_ca:
             tls = Tls(cert_file=tls_cert, key_file=tls_key, ca_file=tls_ca)
         faces = ServeOptions(grpc=grpc, http=http, token=token, tls=tls, port_file=port_file)
         system, data = given.pop("system"), given.pop("data").absolute()
-        run(_serve(read(Settings(system=system, data=data, more=given)), open_system, faces))
+        run(_serve(read(Settings(system=system, data=data, more=given)), open_system, faces, values))
 
     return serve_command
 
 
-async def _serve(settings: SettingsT, open_system: Open[SettingsT], faces: ServeOptions) -> None:
-    settings.data.mkdir(parents=True, exist_ok=True)
-    _claim(settings.data, settings.system)
-    async with open_system(settings) as system:
+async def _serve(
+    settings: SettingsT, open_system: Open[SettingsT], faces: ServeOptions, secrets: Sequence[str]
+) -> None:
+    async with AsyncExitStack() as ends:
+        ends.enter_context(data_folder(settings.data, settings.facts))
+        with opening(settings.data, secrets):
+            system = await ends.enter_async_context(open_system(settings))
         await serve(system, SqliteLedger(settings.data / "turns.sqlite"), faces)
-
-
-def _claim(data: Path, system: str) -> None:
-    """Writes whose folder it is. Raises ValueError where it is another system's: its turns would be taken for ours."""
-    owner = data / "system"
-    if not owner.exists():
-        owner.write_text(f"{system}\n")
-    elif (found := owner.read_text().strip()) != system:
-        raise ValueError(
-            f"the folder {data} has the data of the system {found}, and this is {system}: give another --data, or, "
-            f"where that system has got this name, write it into {owner}"
-        )
 
 
 def _system_name(_context: click.Context, _parameter: click.Parameter, name: str) -> str:
