@@ -80,7 +80,8 @@ def judged(check: Check, worse: Worse, least_clusters: int = 0) -> Check:
         few = counted(worse.clusters, "dialogue")
         return replace(found, why=f"{few}, and fewer than {least_clusters} are taken to prove nothing")
     if worse.bound >= check.margin:
-        return replace(found, why="what may be is beyond the margin, though what was found is not")
+        why = "what may be is beyond the margin, though what was found is not: ask more questions, or widen it"
+        return replace(found, why=why)
     return replace(found, verdict=Verdict.PASSED)
 
 

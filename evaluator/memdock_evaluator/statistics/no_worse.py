@@ -9,11 +9,13 @@ Technometrics 24): the chance that all hold though one of them is false is at mo
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from math import inf, isnan, sqrt
+from statistics import NormalDist
 
 import numpy as np
 
 from memdock_evaluator.intervals import percentile
-from memdock_evaluator.statistics.clustered import Means, cr1, difference, means, non_inferiority
+from memdock_evaluator.statistics.arrays import Floats
+from memdock_evaluator.statistics.clustered import Means, cr1, difference, means
 from memdock_evaluator.statistics.distributions import exact_upper_bound, student_t
 
 ALPHA = 0.05
@@ -42,26 +44,25 @@ class Worse:
 
 
 def mean_is_no_worse(first: Clusters, second: Clusters, *, alpha: float = ALPHA) -> Worse:
-    """Means of scores of the same questions, more being better; `by` in the scores' own unit.
+    """Means of scores from 0 to 1 of the same questions, more being better; `by` in the scores' own unit.
 
-    Blackwelder 1982, "Proving the null hypothesis in clinical trials", with the paired error by dialogue (CR1,
-    Student's t on G - 1, `clustered.py`). Dialogues that do not differ at all, as those of a run and its copy, show no
-    error: then the bound is the difference itself.
+    The bound is Tango's score bound (1998, "Equivalence test and confidence interval for the difference in proportions
+    for the paired-sample design", Statistics in Medicine 17), which takes the error that the margin itself would have:
+    where few questions change, and all of them for the worse, the error that was found is too small. So it is for
+    questions by themselves; those of one dialogue count as fewer, by the effective number of Korn and Graubard (1998,
+    "Confidence intervals for proportions with small expected number of positive counts estimated from survey data",
+    Survey Methodology 24): with CR1's error by dialogue, and Student's t on G - 1. Scores between 0 and 1 vary less
+    than those of 0 and 1 with their mean. A run and its copy: with no change in n questions up to about 3 / n may be.
     """
     one, other = _summed(first), _summed(second)
     apart = difference(other, one, np.array([False]))
     errors = cr1(apart)
     value, error, clusters = float(apart.values[0]), float(errors.standard[0]), int(errors.clusters[0])
-    if isnan(error):
-        bound = 0.0 - value if clusters > 1 else inf
-    else:
-        # The bound depends on no margin.
-        bound = -non_inferiority(value, error, clusters, margin=1.0, alpha=alpha).lower
     return Worse(
         first=float(one.values[0]),
         second=float(other.values[0]),
         by=0.0 - value,
-        bound=bound,
+        bound=_score_bound(_changes(first, second), error, clusters, alpha) if clusters > 1 else inf,
         n=int(other.questions[0]),
         clusters=clusters,
     )
@@ -97,11 +98,11 @@ def quantile_is_not_larger(first: Clusters, second: Clusters, share: float, *, a
     """The `share` quantiles of times, less being better; `by` is their ratio less 1.
 
     The control quantile test (Kimball, Burnett and Doherty 1957, "Chemical protection against ionizing radiation",
-    Radiation Research 7; Gastwirth 1968, "The first-median test", JASA 63): of the second's times, fewer lie above
-    `ratio` times the first's quantile than of the first's own, times `ratio`. The difference of the two shares has its
-    error by dialogue; under "the second's times are the first's, times `ratio`" that also covers the chance of the
-    first's quantile (Bahadur 1966). The bound is the smallest ratio that is refused.
-    Raises `ValueError` where the first quantile is 0.
+    Radiation Research 7; Gastwirth 1968, "The first-median test", JASA 63), with the second as the control: of the
+    first's times, times `ratio`, more lie above the second's quantile than of the second's own. The difference of the
+    two shares has its error by dialogue; under "the second's times are the first's, times `ratio`" that also covers the
+    chance of the second's quantile (Bahadur 1966). The bound is the smallest ratio that is refused: one there always
+    is, for a large one lifts all of the first's times above it. Raises `ValueError` where the first quantile is 0.
     """
     before = [value for values in first.values() for value in values]
     after = [value for values in second.values() for value in values]
@@ -112,10 +113,10 @@ def quantile_is_not_larger(first: Clusters, second: Clusters, share: float, *, a
     def above(clusters: Clusters, limit: float) -> Means:
         return _summed({name: [float(value > limit) for value in values] for name, values in clusters.items()})
 
-    own = above(first, low)
+    own = above(second, high)
 
     def apart(ratio: float) -> Means:
-        return difference(above(second, low * ratio), own, np.array([False]))
+        return difference(own, above(first, high / ratio), np.array([False]))
 
     return Worse(
         first=low,
@@ -145,6 +146,32 @@ def event_is_no_more_frequent(first: tuple[int, int], second: tuple[int, int], *
         n=second[1],
         clusters=second[1],
     )
+
+
+def _changes(first: Clusters, second: Clusters) -> Floats:
+    """What each question lost, in the order of dialogues and questions."""
+    return np.array([old - new for name in sorted(first) for old, new in zip(first[name], second[name], strict=True)])
+
+
+def _score_bound(lost: Floats, error: float, clusters: int, alpha: float) -> float:
+    """The smallest mean loss that is refused, from the loss of each question and its error by dialogue."""
+    alone = float(lost.var(ddof=1) / len(lost))  # the variance, were no two questions of a dialogue alike
+    alike = max(1.0, error**2 / alone) if error > 0 and alone > 0 else 1.0
+    z = NormalDist().inv_cdf(1 - alpha)
+    weight = (z / student_t(1 - 2 * alpha, clusters - 1)) ** 2 / alike
+    n, worse, better = (weight * float(part) for part in (len(lost), lost.clip(min=0).sum(), -lost.clip(max=0).sum()))
+
+    def refused(loss: float) -> bool:
+        # The share of what got better, at its likeliest under that loss (Tango's equation 5).
+        b, c = -worse - better + (2 * n - worse + better) * loss, -better * loss * (1 - loss)
+        share = (sqrt(max(0.0, b * b - 8 * n * c)) - b) / (4 * n)
+        return n * loss - (worse - better) >= z * sqrt(max(0.0, n * (2 * share + loss * (1 - loss))))
+
+    low, high = (worse - better) / n, 1.0
+    while high - low > 1e-9:
+        middle = (low + high) / 2
+        low, high = (low, middle) if refused(middle) else (middle, high)
+    return high
 
 
 def _summed(clusters: Clusters) -> Means:

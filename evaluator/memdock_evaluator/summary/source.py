@@ -1,5 +1,6 @@
 """The files of a run that a summary and a report are made of."""
 
+from collections import Counter
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, TypeVar
@@ -55,13 +56,17 @@ def read_run(folder: Folder) -> RunFiles:
 
 
 def _check_count(folder: Folder, rows: Sequence[Row], manifest: Manifest) -> None:
-    """A file that was cut between two lines has whole rows, and too few."""
+    """A file that was cut between two lines has whole rows, and too few; one that was written twice has too many."""
     expected = sum(totals.coverage.expected for totals in manifest.totals.values())
     if len(rows) < expected:
         raise RunFilesError(
             f"{folder.address}/{OUTCOMES} has {counted(len(rows), 'row')}, and {MANIFEST} counts {expected}: "
             f"{_MADE_AGAIN}"
         )
+    keys = Counter(row.key for row in rows)
+    if twice := next((key for key, count in keys.items() if count > 1), None):
+        told = ", ".join(map(str, twice))
+        raise RunFilesError(f"{folder.address}/{OUTCOMES} has a row twice ({told}): {_MADE_AGAIN}")
 
 
 def _people(folder: Folder, manifest: Manifest) -> "PeoplesView | None":

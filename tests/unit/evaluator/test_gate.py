@@ -119,7 +119,11 @@ def test_few_dialogues_prove_nothing(tmp_path: Path) -> None:
     few = gate(out, "--baseline", out)
     assert few.exit_code == 3
     assert "6 dialogues, and fewer than 20 are taken to prove nothing" in few.output
-    assert gate(out, "--baseline", out, "--least-dialogues", 6).exit_code == 0
+    silent = gate(out, "--baseline", out, "--least-dialogues", 6)
+    assert silent.exit_code == 3, "no change in so few questions leaves more than the margins possible"
+    assert "what may be is beyond the margin, though what was found is not: ask more questions" in silent.output
+    wide = [word for name in ("accuracy", "recall", "coverage") for word in (f"--{name}-margin", 8)]
+    assert gate(out, "--baseline", out, "--least-dialogues", 6, *wide).exit_code == 0
 
 
 def test_a_slice_that_is_missing_or_worse_is_told(run: Run, base: Path, tmp_path: Path) -> None:
@@ -288,6 +292,14 @@ def test_what_cannot_be_read_or_is_not_complete_is_refused(run: Run, base: Path,
         refused = gate(*words)
         assert refused.exit_code == 2, refused.output
         assert said in refused.output
+
+
+def test_rows_that_stand_there_twice_are_damage(run: Run, base: Path, tmp_path: Path) -> None:
+    """They would count as more questions than were asked."""
+    twice = replace(run, rows=run.rows + run.rows[:1]).write(tmp_path / "twice")
+    refused = gate(twice, "--baseline", base)
+    assert refused.exit_code == 2
+    assert "outcomes.jsonl has a row twice (" in refused.output
 
 
 def test_every_baseline_must_be_passed_wherever_it_is(run: Run, base: Path, tmp_path: Path) -> None:
