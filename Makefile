@@ -28,6 +28,11 @@ test-containers: .venv/.dev ## images, the compose file, who reaches whom, fault
 	$(PIP) --require-hashes -r requirements/containers.txt
 	tests/containers/run.sh
 
+FRAMEWORKS ?= mem0 mem0g graphiti cortex memos zep-cloud mem0-hosted
+test-containers-adapters: .venv/.dev ## the images of the other adapters, each run by its profile on scripted models (quarter of an hour)
+	$(PIP) --require-hashes -r requirements/containers.txt
+	ADAPTERS="$(FRAMEWORKS)" tests/containers/run.sh
+
 conformance-adapters: .venv/.dev ## of test-adapters: the protocol's suite, the life of a turn, and one evaluation of all (quarter of an hour)
 	$(PYTEST) --dist loadgroup tests/adapters/test_adapters_{conformance,life,evaluation}.py
 
@@ -87,4 +92,4 @@ clean: ## remove what was made, the environment too; runs of your own stay
 	.venv-sentence/bin/pip --disable-pip-version-check --quiet install -r $<
 	@touch $@
 
-.PHONY: help demo test test-slow test-adapters test-containers conformance conformance-adapters test-sentence check proto bench wheels clean
+.PHONY: help demo test test-slow test-adapters test-containers test-containers-adapters conformance conformance-adapters test-sentence check proto bench wheels clean

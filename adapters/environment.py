@@ -5,7 +5,7 @@ Each framework has an environment of its own, since their pins exclude each othe
 
 A framework that is on no package index has its repository and commit in `source.txt`, beside the requirements; git
 holds what it gives to the commit. `$MEMDOCK_NAME_SOURCE` (as `MEMDOCK_CORTEX_SOURCE`) has it from a clone or another
-address; where it cannot be had, the command says what to do and ends with 69.
+address; where it cannot be had, the command says what to do and ends with 69. `--source FOLDER` only fetches it.
 """
 
 import argparse
@@ -108,13 +108,35 @@ def _fetch(name: str, pin: str, clone: Path) -> str:
     return str(clone)
 
 
+def _put_source(name: str, folder: Path) -> Path:
+    """A clone that holds the pinned commit, in a new folder, whole or not at all."""
+    pin = source(name)
+    if pin is None:
+        raise SystemExit(f"{name} has no source.txt: its framework is on a package index")
+    if folder.exists():
+        raise SystemExit(f"{folder} is there already; nothing was fetched")
+    folder.parent.mkdir(parents=True, exist_ok=True)
+    with tempfile.TemporaryDirectory(dir=folder.parent) as partial:
+        clone = Path(partial) / "clone"
+        clone.mkdir()
+        _fetch(name, pin.read_text().strip(), clone)
+        clone.rename(folder)
+    return folder
+
+
 def main() -> None:
     """The command."""
     parser = argparse.ArgumentParser(description="Build the environment of an adapter, and print its folder.")
     parser.add_argument("name", help="the adapter's folder in adapters/")
     parser.add_argument("--built", action="store_true", help="build nothing: exit code 1 where it is missing")
+    parser.add_argument(
+        "--source", type=Path, metavar="FOLDER", help="build nothing: fetch what source.txt pins into a new folder"
+    )
     given = parser.parse_args()
     try:
+        if given.source is not None:
+            print(_put_source(given.name, given.source))
+            return
         if given.built and not (folder_of(given.name) / READY).exists():
             raise SystemExit(1)
         print(environment(given.name))

@@ -19,7 +19,7 @@ import yaml
 
 GATEWAY, KEYS, STORES = Path("/gateway"), Path("/keys"), Path("/stores")
 REFERENCE = ("rag-dense", "rag-hybrid")
-ADAPTERS = ("mem0", "mem0g", "graphiti", "cortex", "memos")
+ADAPTERS = ("mem0", "mem0g", "graphiti", "cortex", "memos", "zep-cloud", "mem0-hosted")
 
 
 def main() -> None:

@@ -1,6 +1,7 @@
 #!/usr/bin/env bash
 # `make test-containers`: an engine, images, linters, and the tests of tests/containers. Says so and ends with 0 where no
 # engine can be had. BASE_IMAGE and PGVECTOR_IMAGE: images to use in place of the stand-ins that are made here.
+# With ADAPTERS, such as "mem0 cortex" (`make test-containers-adapters`): their images, and the tests of those alone.
 set -euo pipefail
 cd "$(dirname "$0")/../.."
 bin=$PWD/.venv/bin here=tests/containers
@@ -44,10 +45,27 @@ if [ -z "${PGVECTOR_IMAGE:-}" ]; then
   export PGVECTOR_IMAGE=memdock/pgvector:local
   files=(--file docker-compose.yml --file $here/stand-ins.yml)
 fi
-pip --disable-pip-version-check download -qq --no-deps --only-binary=:all: -d containers/wheels "${pins[@]/#/-r}"
+chosen=() tests=("$here")
+for adapter in ${ADAPTERS:-}; do
+  if [ -f "adapters/$adapter/source.txt" ] && [ ! -e "containers/sources/$adapter" ] &&
+    ! python adapters/environment.py "$adapter" --source "containers/sources/$adapter" >/dev/null; then
+    echo "$adapter is left out: its source cannot be had"
+    continue
+  fi
+  chosen+=("$adapter")
+  tests=("$here/test_containers_adapters.py")
+done
+export ADAPTERS="${chosen[*]}"
+wheels() { pip --disable-pip-version-check download -qq --no-deps --only-binary=:all: -d containers/wheels "${@/#/-r}"; }
+wheels "${pins[@]}"
 REVISION=$(git rev-parse HEAD 2>/dev/null || echo unknown)
 export REVISION
 COMPOSE_PROFILES=meter docker compose "${files[@]}" build --quiet
+for adapter in "${chosen[@]}"; do
+  step "the image of $adapter"
+  wheels "adapters/$adapter/requirements.txt" # apart from the others', whose pins are others
+  COMPOSE_PROFILES=$adapter docker compose build --quiet "$adapter"
+done
 step "tests"
-CONTAINERS=1 pytest -m containers $here "$@"
+CONTAINERS=1 pytest -m containers "${tests[@]}" "$@"
 step "done"

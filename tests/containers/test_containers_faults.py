@@ -51,10 +51,7 @@ def an_adapter_is_out_of_memory(up: Stack) -> None:
     Path(f"/proc/{before['State']['Pid']}/oom_score_adj").write_text("1000")
     hog = "b = []\nwhile True: b.append(bytearray(1 << 24))"
     subprocess.run(["docker", "exec", up.container("rag-dense"), PYTHON, "-c", hog], capture_output=True, check=False)
-    until = time.monotonic() + 60
-    while (now := up.inspect("rag-dense"))["RestartCount"] == before["RestartCount"]:
-        assert time.monotonic() < until, f"nothing was ended: {now['State']}"
-        time.sleep(0.2)
+    up.await_restart("rag-dense", before["RestartCount"])
 
 
 def the_store_is_killed(up: Stack) -> None:

@@ -2,12 +2,10 @@
 
 import json
 import subprocess
-import sys
-from collections.abc import Iterator
-from contextlib import contextmanager, suppress
 
 import pytest
 
+from containers.reaching import OUTSIDE, PORT, addresses, reached, somewhere_outside
 from support.compose import Stack, docker
 
 PORTS = {
@@ -29,32 +27,6 @@ REACHES = {
     "rag-dense": {"postgres", "embedder", "meter"},
     "rag-hybrid": {"postgres", "embedder", "meter"},
 }
-OUTSIDE, INSIDE_ADDRESS, PORT = "198.51.100.2", "198.51.100.1", 7499
-CONNECT = """
-import json, socket, sys
-from concurrent.futures import ThreadPoolExecutor
-def opens(target):
-    try:
-        socket.create_connection(target, timeout=3).close()
-        return True
-    except OSError:
-        return False
-targets = json.load(sys.stdin)
-with ThreadPoolExecutor(64) as pool:
-    print(json.dumps(list(pool.map(opens, map(tuple, targets)))))
-"""
-
-
-def reached(up: Stack, source: str, targets: list[tuple[str, int]]) -> set[tuple[str, int]]:
-    """Those of the targets (host, port) that take a connection from a container."""
-    python = "python3" if source == "postgres" else "/opt/memdock/bin/python"
-    said = docker("exec", "-i", up.container(source), python, "-c", CONNECT, given=json.dumps(targets))
-    return {target for target, opened in zip(targets, json.loads(said), strict=True) if opened}
-
-
-def addresses(up: Stack, service: str) -> dict[str, str]:
-    """Network -> the container's address there."""
-    return {name: network["IPAddress"] for name, network in up.inspect(service)["NetworkSettings"]["Networks"].items()}
 
 
 @pytest.mark.parametrize("source", sorted(REACHES))
@@ -105,40 +77,6 @@ def test_this_machine_offers_the_gateway_and_the_evaluator(up: Stack) -> None:
         "gateway": ["127.0.0.1>7450/tcp", "127.0.0.1>7451/tcp"],
         "evaluator": ["127.0.0.1>7480/tcp"],
     }
-
-
-@contextmanager
-def somewhere_outside() -> Iterator[None]:
-    """A host of our own behind this machine, which listens: a network namespace at the other end of a cable."""
-    name = "memdock-out"
-
-    def run(*words: str) -> None:
-        subprocess.run(words, check=True, capture_output=True)
-
-    listen = (
-        f"import socket\ns = socket.create_server(('{OUTSIDE}', {PORT}))\n"
-        "print('ready', flush=True)\nwhile True: s.accept()[0].close()"
-    )
-    run("ip", "netns", "add", name)
-    try:
-        run("ip", "link", "add", name, "type", "veth", "peer", "name", "eth0", "netns", name)
-        run("ip", "addr", "add", f"{INSIDE_ADDRESS}/30", "dev", name)
-        run("ip", "link", "set", name, "up")
-        run("ip", "-n", name, "addr", "add", f"{OUTSIDE}/30", "dev", "eth0")
-        run("ip", "-n", name, "link", "set", "eth0", "up")
-        with subprocess.Popen(
-            ["ip", "netns", "exec", name, sys.executable, "-c", listen], stdout=subprocess.PIPE
-        ) as listening:
-            assert listening.stdout is not None
-            assert listening.stdout.readline() == b"ready\n"
-            try:
-                yield
-            finally:
-                listening.kill()
-    finally:
-        run("ip", "netns", "delete", name)
-        with suppress(subprocess.CalledProcessError):  # it is gone with the namespace, as a rule
-            run("ip", "link", "delete", name)
 
 
 def test_the_meter_alone_gets_out(up: Stack) -> None:

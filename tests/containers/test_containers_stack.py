@@ -2,12 +2,12 @@
 
 import asyncio
 import json
-import os
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
+from containers.checks import check_bounds, check_image
 from containers.conftest import Outside
 from memdock_embedder.choose import open_embedder
 from support.compose import PYTHON, Stack, docker
@@ -36,19 +36,7 @@ def _memory_file(up: Stack, service: str) -> str:
 
 def test_every_container_is_bounded_and_without_rights(up: Stack) -> None:
     for service in up.services:
-        found = up.inspect(service)
-        host, config = found["HostConfig"], found["Config"]
-        assert host["ReadonlyRootfs"], service
-        assert host["CapDrop"] == ["ALL"], service
-        assert not host["CapAdd"], service
-        assert host["SecurityOpt"] == ["no-new-privileges:true"], service
-        assert not host["Privileged"], service
-        assert host["Memory"] > 0, service
-        assert host["MemorySwap"] == host["Memory"], service
-        assert host["NanoCpus"] > 0, service
-        assert host["PidsLimit"] > 0, service
-        assert config["User"].partition(":")[0] in ("10001", "999"), service
-        assert found["State"]["Health"]["Status"] == "healthy", service
+        check_bounds(up, service)
 
 
 def test_no_secret_stands_in_the_environment(up: Stack) -> None:
@@ -61,19 +49,9 @@ def test_no_secret_stands_in_the_environment(up: Stack) -> None:
 
 
 def test_images_have_labels_a_fixed_entry_and_no_tools(up: Stack) -> None:
-    base = docker("image", "inspect", "-f", "{{.Size}}", os.environ["BASE_IMAGE"])
-    for service in set(up.services) - {"postgres"}:
-        image = up.inspect(service)["Config"]["Image"]
-        (found,) = json.loads(docker("image", "inspect", image))
-        assert found["Config"]["User"] == "10001:10001"
-        assert found["Config"]["Entrypoint"][0].startswith("/opt/memdock/bin/memdock-")
-        assert found["Config"]["Labels"]["org.opencontainers.image.version"] == image.rpartition(":")[2]
-        assert found["Config"]["Labels"]["org.opencontainers.image.revision"]
-        tools = docker("run", "--rm", "--network", "none", "--entrypoint", "sh", image, "-c",
-                       "command -v gcc cc make; ls /opt/memdock/bin | grep -E '^pip|hatch' || true")  # fmt: skip
-        assert not tools, f"{image}: {tools}"
-        if service == "gateway":
-            assert found["Size"] - int(base) <= MOST_GATEWAY_MB * 1e6
+    megabytes = {service: check_image(up, service) for service in sorted(set(up.services) - {"postgres"})}
+    print(f"images, MB beside the base: {megabytes}")
+    assert megabytes["gateway"] <= MOST_GATEWAY_MB
 
 
 def test_the_embedder_gives_the_vectors_of_outside(up: Stack) -> None:

@@ -66,6 +66,13 @@ class Stack:
             assert time.monotonic() < until, f"{service} is not healthy: {state}"
             time.sleep(0.5)
 
+    def await_restart(self, service: str, restarts: int, timeout_s: float = 60) -> None:
+        """Waits until the engine has started the container again, which it had done `restarts` times before."""
+        until = time.monotonic() + timeout_s
+        while (now := self.inspect(service))["RestartCount"] == restarts:
+            assert time.monotonic() < until, f"{service} was not started again: {now['State']}"
+            time.sleep(0.2)
+
     def left(self) -> list[str]:
         """Containers, networks and volumes of the stack that are there."""
         label = f"label=com.docker.compose.project={self.project}"
@@ -84,10 +91,15 @@ def _copy_into_volume(file: Path, volume: str, image: str) -> None:
 
 
 @contextmanager
-def stack(project: str, profiles: Sequence[str], embeddings: Path | None) -> Iterator[Stack]:
-    """The stack until the end of the block; nothing of it is left then. `embeddings`: a cache for its embedder."""
+def stack(
+    project: str, profiles: Sequence[str], embeddings: Path | None, settings: Mapping[str, str] | None = None
+) -> Iterator[Stack]:
+    """The stack until the end of the block; nothing of it is left then.
+
+    `embeddings`: a cache for its embedder; `settings`: more of those of `.env.example`.
+    """
     ports = {name: str(free_port()) for name in ("GATEWAY_GRPC_PORT", "GATEWAY_HTTP_PORT", "EVALUATOR_PORT")}
-    up = Stack(project, {**ports, "COMPOSE_PROFILES": ",".join(profiles)})
+    up = Stack(project, {**ports, "COMPOSE_PROFILES": ",".join(profiles), **(settings or {})})
     try:
         up.must("create", "--quiet-pull", "embedder")
         if embeddings is not None:

@@ -15,10 +15,13 @@ import click
 import yaml
 
 from memdock.adapter.command import adapter_command
+from memdock.adapter.hosted import hosted_command
 from memdock.secret_option import SecretOption
 
 ROOT = Path(__file__).parents[2]
-IMAGE = re.compile(r"memdock/(?P<name>[a-z0-9-]+?)(?:-gpu)?(?::(?P<version>.+))?")
+IMAGE = re.compile(r"memdock/(?P<name>[a-z0-9-]+?)(?:-sentence)?(?::(?P<version>.+))?")
+HOSTED = ("zep-cloud", "mem0-hosted")
+"""The adapters whose memory is a service: they ask no models, and have a way out to it."""
 COMMANDS = {
     "gateway": "memdock_gateway.cli",
     "evaluator": "memdock_evaluator.cli",
@@ -111,8 +114,12 @@ def _variables(command: click.Command) -> Iterator[str]:
 
 def _variables_of_adapter(name: str) -> set[str]:
     """From its text: its framework is in another environment."""
-    shared = set(_variables(adapter_command(name, "", lambda _: None)))  # type: ignore[arg-type, return-value]
-    tree = ast.parse((ROOT / f"adapters/{name}/memdock_{name}/cli.py").read_text())
+    if name in HOSTED:
+        command = hosted_command(name, "", "http://service", lambda _: None)  # type: ignore[arg-type, return-value]
+    else:
+        command = adapter_command(name, "", lambda _: None)  # type: ignore[arg-type, return-value]
+    shared = set(_variables(command))
+    tree = ast.parse((ROOT / f"adapters/{name}/memdock_{name.replace('-', '_')}/cli.py").read_text())
     for node in ast.walk(tree):
         if isinstance(node, ast.Call) and isinstance(node.func, ast.Name) and node.func.id == "option":
             flag = ast.literal_eval(node.args[0])

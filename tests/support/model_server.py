@@ -107,15 +107,15 @@ class ModelServer:
 
 
 @asynccontextmanager
-async def serve_models(server: ModelServer) -> AsyncIterator[ModelServer]:
-    """Serves on a free port of 127.0.0.1; `server.url` ends in `/v1`."""
+async def serve_models(server: ModelServer, host: str = "127.0.0.1") -> AsyncIterator[ModelServer]:
+    """Serves on a free port; `server.url` ends in `/v1`."""
     app = web.Application(client_max_size=64 * 1024 * 1024)
     app.router.add_post("/v1/embeddings", server._embeddings)
     app.router.add_post("/v1/chat/completions", server._completions)
     runner = web.AppRunner(app, access_log=None, shutdown_timeout=0.2)
     await runner.setup()
-    await web.TCPSite(runner, "127.0.0.1", 0).start()
-    server.url = f"http://127.0.0.1:{runner.addresses[0][1]}/v1"
+    await web.TCPSite(runner, host, 0).start()
+    server.url = f"http://{host}:{runner.addresses[0][1]}/v1"
     try:
         yield server
     finally:

@@ -32,7 +32,7 @@ def in_thread(serving: Callable[[], AbstractAsyncContextManager[object]], name: 
 
 
 @contextmanager
-def models_in_thread(server: ModelServer) -> Iterator[ModelServer]:
+def models_in_thread(server: ModelServer, host: str = "127.0.0.1") -> Iterator[ModelServer]:
     """Serves until the block ends; `faults` may be changed meanwhile."""
-    with in_thread(lambda: serve_models(server), "models"):
+    with in_thread(lambda: serve_models(server, host), "models"):
         yield server

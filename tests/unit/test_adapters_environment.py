@@ -88,6 +88,28 @@ def test_what_cannot_be_had_says_what_to_do(
     assert commit in said
 
 
+def test_the_source_alone_is_put_into_a_new_folder_whole_or_not_at_all(
+    environment: ModuleType, repository: tuple[Path, str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    folder, commit = repository
+    monkeypatch.setenv("MEMDOCK_CORTEX_SOURCE", str(folder))
+    pin = tmp_path / "source.txt"
+    monkeypatch.setattr(environment, "source", lambda name: pin)
+    into = tmp_path / "sources" / "cortex"
+    pin.write_text(f"git+https://host/repository@{'0' * 40}")
+    with pytest.raises(SystemExit):
+        environment._put_source("cortex", into)
+    assert list(into.parent.iterdir()) == []
+    pin.write_text(f"git+https://host/repository@{commit}")
+    environment._put_source("cortex", into)
+    assert (into / "file").read_text() == "pinned"
+    with pytest.raises(SystemExit, match="is there already; nothing was fetched"):
+        environment._put_source("cortex", into)
+    monkeypatch.setenv("MEMDOCK_CORTEX_SOURCE", str(into))  # it is a clone itself, from which an image has it
+    environment._put_source("cortex", tmp_path / "again")
+    assert (tmp_path / "again" / "file").read_text() == "pinned"
+
+
 def test_a_pin_without_a_whole_commit_is_refused(environment: ModuleType, tmp_path: Path) -> None:
     with pytest.raises(SystemExit, match="the commit in 40 digits"):
         fetch(environment, "git+https://host/repository@main", tmp_path / "clone")

