@@ -5,7 +5,8 @@ from collections.abc import Iterable, Iterator, Mapping
 from memdock.types import ModelUsage
 from memdock_evaluator.cost.bill import ANSWER, JUDGE, MEMORY, Use, added
 from memdock_evaluator.cost.prices import Prices
-from memdock_evaluator.results.manifest import Cost, Plan, SystemTotals
+from memdock_evaluator.results.manifest import Cost, SystemTotals
+from memdock_evaluator.results.plan import Plan
 from memdock_evaluator.results.rows import Row
 
 

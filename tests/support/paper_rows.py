@@ -8,7 +8,8 @@ from random import Random
 from memdock.types import ModelUsage
 from memdock_evaluator.cost.prices import read_prices
 from memdock_evaluator.dataset import taxonomy
-from memdock_evaluator.results.manifest import DataCounts, JudgeFacts, Manifest, ModelFacts, SystemFacts, SystemTotals
+from memdock_evaluator.results.manifest import Manifest, SystemTotals
+from memdock_evaluator.results.plan import DataCounts, JudgeFacts, ModelFacts, SystemFacts
 from memdock_evaluator.results.rows import Evidence, FurtherVerdict, MemorySource, RetrievedMemory, Row, Stage, Timing
 from support.bills import bill_of_rows
 from support.synthetic_rows import LANGUAGES, Run, a_manifest, a_row, a_system

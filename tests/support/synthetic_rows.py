@@ -7,18 +7,8 @@ from pathlib import Path
 from typing import Any
 
 from memdock_evaluator.dataset import taxonomy
-from memdock_evaluator.results.manifest import (
-    Coverage,
-    DataCounts,
-    DataFacts,
-    DataFile,
-    IngestCounts,
-    Manifest,
-    ModelFacts,
-    Plan,
-    SystemFacts,
-    SystemTotals,
-)
+from memdock_evaluator.results.manifest import Coverage, IngestCounts, Manifest, SystemTotals
+from memdock_evaluator.results.plan import DataCounts, DataFacts, DataFile, ModelFacts, Plan, SystemFacts
 from memdock_evaluator.results.rows import Evidence, MemorySource, Outcome, RetrievedMemory, Row, Stage, Timing
 
 HOSTILE = "</script><script>window.broken = true</script><img src=x onerror='window.broken = true'> & \"quoted\""

@@ -6,7 +6,7 @@ from datetime import datetime, tzinfo
 from typing import Protocol
 
 from memdock_evaluator.answer.dates import written
-from memdock_evaluator.results.manifest import ModelFacts
+from memdock_evaluator.results.plan import ModelFacts
 from memdock_evaluator.results.rows import RetrievedMemory
 
 _NO_MEMORIES: Mapping[str, str] = {"ru": "(записей нет)", "en": "(no notes)"}

@@ -9,7 +9,7 @@ from memdock_evaluator.answer.endpoint import ModelEndpoint
 from memdock_evaluator.answer.models import ChatModel
 from memdock_evaluator.answer.prompts import Prompt, RefusalWords, facts_of
 from memdock_evaluator.answer.providers import Providers
-from memdock_evaluator.results.manifest import ModelFacts
+from memdock_evaluator.results.plan import ModelFacts
 
 ANSWER_FIELDS = frozenset({"memories", "date", "question", "refusal"})
 """The placeholders of an answer prompt."""

@@ -9,7 +9,7 @@ from memdock_evaluator.answer.judge import ToJudge, Verdict, read_json, read_pol
 from memdock_evaluator.answer.models import ChatModel
 from memdock_evaluator.answer.prompts import Prompt, Rubric, facts_of
 from memdock_evaluator.answer.providers import Providers
-from memdock_evaluator.results.manifest import ModelFacts
+from memdock_evaluator.results.plan import ModelFacts
 from memdock_evaluator.words import counted, cut
 
 JUDGE_FIELDS = frozenset({"question", "reference", "answer", "criterion", "scale"})

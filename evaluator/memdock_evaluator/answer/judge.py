@@ -6,7 +6,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Protocol
 
-from memdock_evaluator.results.manifest import ModelFacts
+from memdock_evaluator.results.plan import ModelFacts
 
 LABELS = (0, 1, 2, 3)
 _RIGHT = (2, 3)

@@ -13,7 +13,7 @@ from memdock_evaluator.answer.answerer import Answer, Asked
 from memdock_evaluator.answer.judge import ToJudge, Verdict
 from memdock_evaluator.answer.prompts import RefusalWords
 from memdock_evaluator.answer.stems import stems
-from memdock_evaluator.results.manifest import ModelFacts
+from memdock_evaluator.results.plan import ModelFacts
 
 EXTRACTIVE, OVERLAP, REFUSING = "offline-extractive", "offline-overlap", "constant-refusal"
 _SENTENCE_END = re.compile(r"(?<=[.!?…])\s+|\n+")

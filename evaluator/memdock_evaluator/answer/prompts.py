@@ -10,7 +10,7 @@ from typing import Any
 
 import yaml
 
-from memdock_evaluator.results.manifest import PromptFact
+from memdock_evaluator.results.plan import PromptFact
 
 FALLBACK_LANGUAGE = "en"
 """Used for a language that has no file of its own."""

@@ -8,8 +8,9 @@ from typing import TypeAlias
 from memdock.types import ModelUsage
 from memdock_evaluator.cost.prices import Prices, money
 from memdock_evaluator.results.folder import Folder
-from memdock_evaluator.results.manifest import Cost, CostLine, Plan
+from memdock_evaluator.results.manifest import Cost, CostLine
 from memdock_evaluator.results.parts import Parts, Unit
+from memdock_evaluator.results.plan import Plan
 from memdock_evaluator.results.records import ANSWER as ANSWERS
 from memdock_evaluator.results.records import CLOSE, spent_on
 from memdock_evaluator.results.records import JUDGE as VERDICTS

@@ -6,8 +6,9 @@ from memdock_evaluator.cost.bill import bill
 from memdock_evaluator.cost.budget import Budget
 from memdock_evaluator.cost.prices import PriceError, Prices
 from memdock_evaluator.results.folder import Folder
-from memdock_evaluator.results.manifest import Cost, Plan
+from memdock_evaluator.results.manifest import Cost
 from memdock_evaluator.results.parts import Parts, Unit
+from memdock_evaluator.results.plan import Plan
 from memdock_evaluator.results.records import ANSWER, CLOSE, INGEST, JUDGE
 
 

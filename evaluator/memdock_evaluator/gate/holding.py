@@ -7,7 +7,7 @@ from memdock_evaluator.gate.measured import measured
 from memdock_evaluator.gate.sameness import refuse_other
 from memdock_evaluator.gate.shape import Check, Gate, GateSettings
 from memdock_evaluator.gate.suites import suite_checks
-from memdock_evaluator.results.manifest import differences
+from memdock_evaluator.results.plan import differences
 
 
 def hold(results: str, baselines: Sequence[str], settings: GateSettings) -> Gate:

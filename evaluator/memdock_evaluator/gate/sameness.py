@@ -7,7 +7,8 @@ from typing import Any
 import orjson
 
 from memdock_evaluator.gate.shape import GateError
-from memdock_evaluator.results.manifest import JudgeFacts, Manifest, ModelFacts, Plan
+from memdock_evaluator.results.manifest import Manifest
+from memdock_evaluator.results.plan import JudgeFacts, ModelFacts, Plan
 
 
 def refuse_other(results: tuple[str, Manifest], baseline: tuple[str, Manifest]) -> None:

@@ -6,7 +6,7 @@ from dataclasses import replace
 from memdock_evaluator.gate.checks import Pair, judged
 from memdock_evaluator.gate.shape import Check, GateError, Verdict
 from memdock_evaluator.results.folder import Folder
-from memdock_evaluator.results.manifest import Plan
+from memdock_evaluator.results.plan import Plan
 from memdock_evaluator.statistics.no_worse import Worse, event_is_no_more_frequent
 from memdock_evaluator.suites.attached import Attached, AttachError, attached
 from memdock_evaluator.suites.shares import Share

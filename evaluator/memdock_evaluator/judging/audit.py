@@ -10,7 +10,7 @@ from memdock_evaluator.faults import Fault, RunStoppedError
 from memdock_evaluator.judging.agreement import Agreement, agreement
 from memdock_evaluator.judging.panel import Member
 from memdock_evaluator.judging.probes import Probe
-from memdock_evaluator.results.manifest import ModelFacts
+from memdock_evaluator.results.plan import ModelFacts
 from memdock_evaluator.results.rows import Outcome
 from memdock_evaluator.run.parallel import for_each, stream
 

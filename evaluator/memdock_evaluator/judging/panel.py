@@ -9,7 +9,7 @@ from memdock_evaluator.answer.judge import Judge, ToJudge, Verdict
 from memdock_evaluator.answer.opening import open_judge
 from memdock_evaluator.answer.providers import Providers
 from memdock_evaluator.faults import Fault
-from memdock_evaluator.results.manifest import JudgeFacts, ModelFacts
+from memdock_evaluator.results.plan import JudgeFacts, ModelFacts
 from memdock_evaluator.results.rows import Outcome
 
 

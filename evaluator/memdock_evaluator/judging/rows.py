@@ -3,7 +3,7 @@
 from collections.abc import Mapping, Sequence
 
 from memdock_evaluator.judging.agreement import Agreement, Labels, agreement
-from memdock_evaluator.results.manifest import Plan
+from memdock_evaluator.results.plan import Plan
 from memdock_evaluator.results.rows import Row
 
 

@@ -16,7 +16,7 @@ from memdock_evaluator.leaks.terminal import print_summary
 from memdock_evaluator.leaks.trials import Canaries
 from memdock_evaluator.leaks.twins import Pair, make_pairs
 from memdock_evaluator.results.folder import Folder
-from memdock_evaluator.results.manifest import DataCounts, DataFacts
+from memdock_evaluator.results.plan import DataCounts, DataFacts
 from memdock_evaluator.run.beginning import held
 from memdock_evaluator.run.progress import Progress, Work, show_progress
 from memdock_evaluator.run.settling import settled

@@ -8,8 +8,9 @@ from itertools import groupby
 from memdock import usage
 from memdock.types import Component, ModelUsage, Residue
 from memdock_evaluator.results.folder import Folder
-from memdock_evaluator.results.manifest import Coverage, IngestCounts, Plan, SystemTotals
+from memdock_evaluator.results.manifest import Coverage, IngestCounts, SystemTotals
 from memdock_evaluator.results.parts import PARTS, Parts, Unit
+from memdock_evaluator.results.plan import Plan
 from memdock_evaluator.results.records import ANSWER, CLOSE, INGEST, JUDGE, RETRIEVE, ROWS, spent_on
 from memdock_evaluator.results.rows import Outcome, Row, Timing
 

@@ -9,7 +9,7 @@ from statistics import fmean
 import numpy as np
 
 from memdock_evaluator.results.folder import Folder
-from memdock_evaluator.results.manifest import differences
+from memdock_evaluator.results.plan import differences
 from memdock_evaluator.results.rows import Outcome, Row
 from memdock_evaluator.statistics.clustered import cr1, means, p_values, reach
 from memdock_evaluator.summary.figures import score

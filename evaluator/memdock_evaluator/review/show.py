@@ -9,7 +9,7 @@ from pathlib import Path
 
 from memdock_evaluator.dataset import DatasetError, Dialogue, open_dataset
 from memdock_evaluator.results.folder import Folder
-from memdock_evaluator.results.manifest import DataFacts
+from memdock_evaluator.results.plan import DataFacts
 from memdock_evaluator.results.rows import Outcome, RetrievedMemory, Row, Stage, Timing
 from memdock_evaluator.run.selection import source_of, stated_format
 from memdock_evaluator.summary.source import RunFiles, read_run

@@ -22,8 +22,9 @@ from memdock_evaluator.results.finalise import (
     with_stores,
 )
 from memdock_evaluator.results.folder import Folder
-from memdock_evaluator.results.manifest import Manifest, SystemFacts
+from memdock_evaluator.results.manifest import Manifest
 from memdock_evaluator.results.parts import PARTS, Parts, Unit
+from memdock_evaluator.results.plan import SystemFacts
 from memdock_evaluator.results.records import ANSWER, CLOSE, INGEST, JUDGE, RETRIEVE, ROWS
 from memdock_evaluator.results.rows import Outcome, Row
 from memdock_evaluator.results.stored import ingested_in

@@ -11,7 +11,8 @@ from memdock_evaluator.locking import locked
 from memdock_evaluator.results.finalise import MANIFEST, holds_something_else
 from memdock_evaluator.results.folder import Folder, FolderError, FolderHeldError
 from memdock_evaluator.results.lease import leased
-from memdock_evaluator.results.manifest import Compared, Manifest, ManifestError, Plan, differences
+from memdock_evaluator.results.manifest import Compared, Manifest, ManifestError
+from memdock_evaluator.results.plan import Plan, differences
 
 _LOCK = ".lock"
 _ID_BYTES = 5

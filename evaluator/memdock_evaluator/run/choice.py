@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 from typing import TypeVar
 
 from memdock_evaluator.dataset import Dialogue, Question
-from memdock_evaluator.results.manifest import Sample
+from memdock_evaluator.results.plan import Sample
 
 ItemT = TypeVar("ItemT")
 _SHARD = re.compile("[0-9]{1,6}/[0-9]{1,6}")

@@ -24,8 +24,9 @@ from memdock_evaluator.interrupting import run_until_told
 from memdock_evaluator.report.terminal import print_overview
 from memdock_evaluator.report.writing import write_report
 from memdock_evaluator.results.folder import Folder, FolderError
-from memdock_evaluator.results.manifest import ManifestError, Sample, SystemTotals, Track
+from memdock_evaluator.results.manifest import ManifestError, SystemTotals
 from memdock_evaluator.results.parts import PartError
+from memdock_evaluator.results.plan import Sample, Track
 from memdock_evaluator.run.comparing import compare_options, compared_of
 from memdock_evaluator.run.evaluation import RunEnd, evaluate
 from memdock_evaluator.run.options import (

@@ -5,8 +5,8 @@ from dataclasses import dataclass
 
 from memdock.types import Feature, Support
 from memdock_evaluator.baselines import BASELINES, Baseline
-from memdock_evaluator.results.manifest import SystemFacts
 from memdock_evaluator.results.parts import Parts
+from memdock_evaluator.results.plan import SystemFacts
 from memdock_evaluator.run.memory_system import MemorySystem
 from memdock_evaluator.run.settings import RunSettings
 

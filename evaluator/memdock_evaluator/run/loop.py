@@ -8,8 +8,8 @@ from dataclasses import dataclass, replace
 from memdock_evaluator.dataset import Dialogue
 from memdock_evaluator.results.finalise import with_stores
 from memdock_evaluator.results.folder import Folder
-from memdock_evaluator.results.manifest import Plan
 from memdock_evaluator.results.parts import Parts, Unit
+from memdock_evaluator.results.plan import Plan
 from memdock_evaluator.results.records import ANSWER, CLOSE, INGEST, RETRIEVE, ROWS
 from memdock_evaluator.results.rows import Outcome
 from memdock_evaluator.results.stored import Stored, ingested_in

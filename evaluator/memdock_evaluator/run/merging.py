@@ -18,17 +18,9 @@ from memdock_evaluator.results.finalise import (
     write_timings,
 )
 from memdock_evaluator.results.folder import Folder
-from memdock_evaluator.results.manifest import (
-    Compared,
-    DataCounts,
-    Manifest,
-    NamedFamily,
-    Plan,
-    Price,
-    SystemFacts,
-    differences,
-)
+from memdock_evaluator.results.manifest import Compared, Manifest, NamedFamily, Price
 from memdock_evaluator.results.parts import Unit
+from memdock_evaluator.results.plan import DataCounts, Plan, SystemFacts, differences
 from memdock_evaluator.run.beginning import held, new_id
 from memdock_evaluator.run.paper_profile import differences_from_paper
 from memdock_evaluator.run.pieces import MergeError, Piece, opened

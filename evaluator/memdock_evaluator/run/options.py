@@ -22,7 +22,7 @@ from memdock_evaluator.ranges import (
     TRIES,
     K,
 )
-from memdock_evaluator.results.manifest import Track
+from memdock_evaluator.results.plan import Track
 from memdock_evaluator.results.rows import Outcome
 from memdock_evaluator.run.choice import ChoiceError, Shard
 from memdock_evaluator.run.plan_file import read_plan_file

@@ -5,7 +5,7 @@ from dataclasses import replace
 
 from memdock_evaluator.answer.endpoint import ModelSettings
 from memdock_evaluator.dataset.published import DIALOGUES, QUESTIONS
-from memdock_evaluator.results.manifest import ModelFacts, Plan, ProfileDifference
+from memdock_evaluator.results.plan import ModelFacts, Plan, ProfileDifference
 from memdock_evaluator.run.settings import RunSettings, SettingsError
 
 PAPER = "paper"

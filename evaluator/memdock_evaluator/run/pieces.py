@@ -7,8 +7,9 @@ from typing import Any
 
 from memdock_evaluator.results.finalise import with_stores
 from memdock_evaluator.results.folder import Folder
-from memdock_evaluator.results.manifest import Compared, Manifest, SystemFacts
+from memdock_evaluator.results.manifest import Compared, Manifest
 from memdock_evaluator.results.parts import Parts, Unit
+from memdock_evaluator.results.plan import SystemFacts
 from memdock_evaluator.results.records import ANSWER, CLOSE, INGEST, JUDGE, RETRIEVE, ROWS, Kind
 from memdock_evaluator.results.rows import Row
 from memdock_evaluator.run.choice import Shard

@@ -7,8 +7,9 @@ from memdock_evaluator.answer.answerer import Answer, Asked
 from memdock_evaluator.dataset import Dialogue
 from memdock_evaluator.results.finalise import MANIFEST
 from memdock_evaluator.results.folder import Folder
-from memdock_evaluator.results.manifest import DataFacts, Manifest, ManifestError, ModelFacts, Plan, Reused, differences
+from memdock_evaluator.results.manifest import Manifest, ManifestError
 from memdock_evaluator.results.parts import Parts, Unit
+from memdock_evaluator.results.plan import DataFacts, ModelFacts, Plan, Reused, differences
 from memdock_evaluator.results.records import ANSWER, CLOSE, INGEST, JUDGE, RETRIEVE
 from memdock_evaluator.run.contestants import Contestant
 from memdock_evaluator.run.progress import Progress, Work

@@ -10,7 +10,7 @@ from pathlib import Path
 from memdock_evaluator.dataset import DatasetError, Dialogue, open_dataset
 from memdock_evaluator.dataset.formats import FORMATS
 from memdock_evaluator.dataset.shipped import LANGUAGES, OWN, own_dataset_path
-from memdock_evaluator.results.manifest import DataCounts, DataFacts, DataFile
+from memdock_evaluator.results.plan import DataCounts, DataFacts, DataFile
 from memdock_evaluator.run.choice import Choice, ChoiceError, choose, contents, taken
 from memdock_evaluator.run.settings import DataSource, RunSettings, SettingsError
 

@@ -6,7 +6,8 @@ from dataclasses import dataclass, field
 
 from memdock_evaluator.answer.endpoint import ModelSettings, NamedJudge
 from memdock_evaluator.cost.prices import Prices
-from memdock_evaluator.results.manifest import Compared, Sample, Track, VendorSettings
+from memdock_evaluator.results.manifest import Compared
+from memdock_evaluator.results.plan import Sample, Track, VendorSettings
 from memdock_evaluator.run.choice import Shard
 
 _BATCH = re.compile(r"batch:([1-9]\d{0,4})")

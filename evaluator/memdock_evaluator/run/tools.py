@@ -20,7 +20,8 @@ from memdock_evaluator.cost.budget import Budget
 from memdock_evaluator.faults import RunStoppedError
 from memdock_evaluator.judging.configured import check_served
 from memdock_evaluator.judging.panel import Panel, open_members
-from memdock_evaluator.results.manifest import Compared, DataFacts, Plan, SystemFacts
+from memdock_evaluator.results.manifest import Compared
+from memdock_evaluator.results.plan import DataFacts, Plan, SystemFacts
 from memdock_evaluator.results.records import ANSWER, INGEST
 from memdock_evaluator.run.contestants import announced, contestants
 from memdock_evaluator.run.memory_system import MemorySystem

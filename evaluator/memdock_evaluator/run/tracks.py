@@ -6,7 +6,7 @@ from collections import defaultdict
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 
-from memdock_evaluator.results.manifest import CONTROLLED_MODELS, SystemFacts, Track, VendorSettings
+from memdock_evaluator.results.plan import CONTROLLED_MODELS, SystemFacts, Track, VendorSettings
 from memdock_evaluator.run.settings import RunSettings, SettingsError
 
 _MOST_BYTES = 64 * 1024

@@ -14,7 +14,7 @@ from pydantic import TypeAdapter, ValidationError
 from memdock_evaluator.forgetting.summary import Summary as Forgetting
 from memdock_evaluator.leaks.summary import Summary as Leaks
 from memdock_evaluator.results.folder import Folder
-from memdock_evaluator.results.manifest import Plan, SystemFacts
+from memdock_evaluator.results.plan import Plan, SystemFacts
 from memdock_evaluator.suites.folder import MANIFEST, SCHEMA_VERSION, SUMMARY, SuiteManifest, to_json
 from memdock_evaluator.words.sentence import said
 

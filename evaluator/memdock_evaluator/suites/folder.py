@@ -14,7 +14,7 @@ from pydantic import TypeAdapter, ValidationError
 from memdock_evaluator.results.finalise import holds_something_else
 from memdock_evaluator.results.folder import Folder
 from memdock_evaluator.results.lines import line_of
-from memdock_evaluator.results.manifest import Plan, differences
+from memdock_evaluator.results.plan import Plan, differences
 from memdock_evaluator.run.settings import SettingsError
 
 SCHEMA_VERSION = 1

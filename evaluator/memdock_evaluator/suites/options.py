@@ -8,7 +8,7 @@ import click
 from click.core import ParameterSource
 
 from memdock_evaluator.answer.endpoint import ModelSettings
-from memdock_evaluator.results.manifest import Sample
+from memdock_evaluator.results.plan import Sample
 from memdock_evaluator.run.command import (
     answerer_of,
     judge_of,

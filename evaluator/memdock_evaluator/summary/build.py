@@ -10,7 +10,8 @@ import orjson
 from memdock_evaluator.attribution import Attributed, attribute
 from memdock_evaluator.intervals import percentile
 from memdock_evaluator.results.folder import Folder
-from memdock_evaluator.results.manifest import Manifest, Plan
+from memdock_evaluator.results.manifest import Manifest
+from memdock_evaluator.results.plan import Plan
 from memdock_evaluator.results.rows import Outcome, Row, Timing
 from memdock_evaluator.summary.caveats import caveats
 from memdock_evaluator.summary.costs import costs

@@ -3,7 +3,8 @@
 from collections import defaultdict
 from collections.abc import Iterator, Mapping, Sequence
 
-from memdock_evaluator.results.manifest import CONTROLLED_MODELS, Manifest, Track
+from memdock_evaluator.results.manifest import Manifest
+from memdock_evaluator.results.plan import CONTROLLED_MODELS, Track
 from memdock_evaluator.results.records import ANSWER
 from memdock_evaluator.summary.axes import VALUES, slice_name
 from memdock_evaluator.summary.ranking import RANKING_COVERAGE, Systems, each, languages_of, offline

@@ -9,7 +9,8 @@ import orjson
 
 from memdock.types import Feature, Support
 from memdock_evaluator.baselines import PREFIX
-from memdock_evaluator.results.manifest import Compared, NamedFamily, SystemFacts, Track
+from memdock_evaluator.results.manifest import Compared, NamedFamily
+from memdock_evaluator.results.plan import SystemFacts, Track
 from memdock_evaluator.results.rows import Outcome, Row
 from memdock_evaluator.statistics import bilingual
 from memdock_evaluator.statistics.analysis import RESAMPLES, analyse

@@ -3,7 +3,7 @@
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING
 
-from memdock_evaluator.results.manifest import Plan
+from memdock_evaluator.results.plan import Plan
 from memdock_evaluator.results.rows import Row
 from memdock_evaluator.summary.shape import AuditFigures, Corrected, JudgeAgreement, JudgePair, Judges, People
 

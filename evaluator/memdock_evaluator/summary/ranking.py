@@ -3,7 +3,8 @@
 from collections.abc import Iterator, Mapping
 
 from memdock_evaluator.baselines import PREFIX
-from memdock_evaluator.results.manifest import Manifest, Track
+from memdock_evaluator.results.manifest import Manifest
+from memdock_evaluator.results.plan import Track
 from memdock_evaluator.summary.shape import LanguageSummary, Summary, SystemSummary
 
 RANKING_COVERAGE = 0.95

@@ -9,7 +9,8 @@ from importlib import resources
 from pathlib import Path
 
 from memdock_evaluator.dataset.published import DIALOGUES, QUESTIONS
-from memdock_evaluator.results.manifest import Manifest, ModelFacts
+from memdock_evaluator.results.manifest import Manifest
+from memdock_evaluator.results.plan import ModelFacts
 from memdock_evaluator.words.sentence import said
 
 SOURCE = "RUMBA, arXiv:2607.21447, Table 5"

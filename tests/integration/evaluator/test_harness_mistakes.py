@@ -20,7 +20,7 @@ from memdock.client import AsyncClient
 from memdock.errors import error
 from memdock_evaluator.answer.endpoint import ModelEndpoint, ModelSettings
 from memdock_evaluator.results.folder import Folder
-from memdock_evaluator.results.manifest import Sample
+from memdock_evaluator.results.plan import Sample
 from memdock_evaluator.results.rows import Outcome
 from memdock_evaluator.summary.build import summary_of
 from memdock_evaluator.summary.source import read_run

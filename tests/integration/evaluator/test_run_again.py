@@ -11,7 +11,8 @@ from click.testing import CliRunner
 from memdock_evaluator.answer.endpoint import ModelEndpoint, ModelSettings
 from memdock_evaluator.cli import main
 from memdock_evaluator.results.folder import Folder
-from memdock_evaluator.results.manifest import Manifest, ManifestError, Reused
+from memdock_evaluator.results.manifest import Manifest, ManifestError
+from memdock_evaluator.results.plan import Reused
 from memdock_evaluator.review.verify import verify
 from memdock_evaluator.run.settings import Reuse, RunSettings, SettingsError
 from support.evaluation import ran, rows, served_url, settings, write_data

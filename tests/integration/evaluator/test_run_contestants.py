@@ -13,7 +13,8 @@ from memdock.errors import error
 from memdock_evaluator.cli import main
 from memdock_evaluator.report.writing import write_report
 from memdock_evaluator.results.folder import Folder
-from memdock_evaluator.results.manifest import Compared, Manifest, NamedFamily, Plan
+from memdock_evaluator.results.manifest import Compared, Manifest, NamedFamily
+from memdock_evaluator.results.plan import Plan
 from memdock_evaluator.results.rows import Outcome, Row
 from memdock_evaluator.review.show import show
 from memdock_evaluator.review.verify import verify

@@ -12,7 +12,8 @@ from memdock.types import Model
 from memdock_evaluator.cli import main
 from memdock_evaluator.cost.prices import Prices
 from memdock_evaluator.results.folder import Folder
-from memdock_evaluator.results.manifest import Manifest, Price, Track, VendorSettings
+from memdock_evaluator.results.manifest import Manifest, Price
+from memdock_evaluator.results.plan import Track, VendorSettings
 from memdock_evaluator.review.verify import verify
 from memdock_evaluator.run.choice import Shard
 from support.evaluation import ran, rows, served_url, settings, write_data

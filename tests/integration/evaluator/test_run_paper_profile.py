@@ -11,7 +11,8 @@ from click.testing import CliRunner, Result
 from memdock.types import Model
 from memdock_evaluator.answer.prompts import bundled, bundled_for_all
 from memdock_evaluator.cli import main
-from memdock_evaluator.results.manifest import DataCounts, JudgeFacts, Manifest, ModelFacts, SystemFacts
+from memdock_evaluator.results.manifest import Manifest
+from memdock_evaluator.results.plan import DataCounts, JudgeFacts, ModelFacts, SystemFacts
 from memdock_evaluator.run.paper_profile import differences_from_paper
 from support.evaluation import served_url, write_data
 from support.model_server import ModelServer

@@ -9,7 +9,8 @@ import pytest
 from click.testing import CliRunner, Result
 
 from memdock_evaluator.cli import main
-from memdock_evaluator.results.manifest import Manifest, Plan, Track
+from memdock_evaluator.results.manifest import Manifest
+from memdock_evaluator.results.plan import Plan, Track
 from support.evaluation import rows, served_url, write_data
 from support.model_server import ModelServer, serve_models
 from support.suites import behind_a_gateway

@@ -7,7 +7,7 @@ import pytest
 from click.testing import CliRunner, Result
 
 from memdock_evaluator.cli import main
-from memdock_evaluator.results.manifest import Sample
+from memdock_evaluator.results.plan import Sample
 from memdock_evaluator.run.choice import Shard
 from support.evaluation import ran, served_url, settings, write_data
 from support.toys import ToySystem

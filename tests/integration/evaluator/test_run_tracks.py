@@ -9,7 +9,7 @@ from click.testing import CliRunner, Result
 from memdock_evaluator.cli import main
 from memdock_evaluator.report.writing import write_report
 from memdock_evaluator.results.folder import Folder
-from memdock_evaluator.results.manifest import Track
+from memdock_evaluator.results.plan import Track
 from memdock_evaluator.review.show import show
 from memdock_evaluator.review.verify import verify
 from support.evaluation import ran, rows, served_url, settings, write_data

@@ -16,8 +16,9 @@ from memdock_evaluator.cli import main
 from memdock_evaluator.leaks.rows import Moment, TrialRow
 from memdock_evaluator.leaks.summary import summarise as leaks_of
 from memdock_evaluator.results.folder import Folder
-from memdock_evaluator.results.manifest import Cost, DataFile, ModelFacts, Price, PromptFact
+from memdock_evaluator.results.manifest import Cost, Price
 from memdock_evaluator.results.parts import Parts, Unit
+from memdock_evaluator.results.plan import DataFile, ModelFacts, PromptFact
 from memdock_evaluator.results.records import ANSWER, ROWS, Answered
 from memdock_evaluator.results.rows import Outcome, Row
 from memdock_evaluator.suites.folder import begin, finish

@@ -6,12 +6,11 @@ from datetime import UTC, datetime
 import pytest
 
 from memdock.types import Limits, Software
-from memdock_evaluator.results.manifest import (
+from memdock_evaluator.results.manifest import Manifest, ManifestError
+from memdock_evaluator.results.plan import (
     DataCounts,
     DataFacts,
     DataFile,
-    Manifest,
-    ManifestError,
     ModelFacts,
     Plan,
     PromptFact,

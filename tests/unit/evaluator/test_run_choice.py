@@ -5,7 +5,7 @@ from collections import Counter
 import pytest
 
 from memdock_evaluator.dataset import Dialogue, Question
-from memdock_evaluator.results.manifest import Sample
+from memdock_evaluator.results.plan import Sample
 from memdock_evaluator.run.choice import ChoiceError, Shard, choose, contents, taken
 
 KINDS = ("StaticUser", "StaticUser", "StaticUser", "Ordering")

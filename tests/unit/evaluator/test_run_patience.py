@@ -16,8 +16,8 @@ from memdock.sqlite_ledger import SqliteLedger
 from memdock_evaluator.dataset import open_dataset
 from memdock_evaluator.faults import Fault, RunStoppedError
 from memdock_evaluator.results.folder import Folder
-from memdock_evaluator.results.manifest import SystemFacts
 from memdock_evaluator.results.parts import Parts, Unit
+from memdock_evaluator.results.plan import SystemFacts
 from memdock_evaluator.results.records import INGEST, RETRIEVE
 from memdock_evaluator.results.rows import Outcome
 from memdock_evaluator.run import memory_system

@@ -18,7 +18,7 @@ from memdock_evaluator.forgetting.traces import Trace
 from memdock_evaluator.leaks.rows import Moment, TrialRow
 from memdock_evaluator.leaks.summary import summarise as leaks_of
 from memdock_evaluator.results.folder import Folder
-from memdock_evaluator.results.manifest import DataFile
+from memdock_evaluator.results.plan import DataFile
 from memdock_evaluator.suites.folder import begin, finish
 from support.html import Document
 from support.synthetic_rows import a_manifest, a_run

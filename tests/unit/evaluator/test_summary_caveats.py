@@ -6,15 +6,8 @@ from dataclasses import replace
 import pytest
 
 from memdock.types import Model
-from memdock_evaluator.results.manifest import (
-    Coverage,
-    DataFacts,
-    IngestCounts,
-    Manifest,
-    ModelFacts,
-    Reused,
-    SystemTotals,
-)
+from memdock_evaluator.results.manifest import Coverage, IngestCounts, Manifest, SystemTotals
+from memdock_evaluator.results.plan import DataFacts, ModelFacts, Reused
 from memdock_evaluator.results.rows import Outcome, Row
 from memdock_evaluator.summary import summarise
 from memdock_evaluator.summary.caveats import ABOUT

@@ -12,7 +12,8 @@ import pytest
 from click.testing import CliRunner
 
 from memdock_evaluator.report.command import report
-from memdock_evaluator.results.manifest import Compared, NamedFamily, SystemFacts, Track
+from memdock_evaluator.results.manifest import Compared, NamedFamily
+from memdock_evaluator.results.plan import SystemFacts, Track
 from memdock_evaluator.results.rows import Outcome, Row
 from memdock_evaluator.statistics.plan import JUDGES_DIFFER, Kind
 from memdock_evaluator.statistics.shape import BlockResult

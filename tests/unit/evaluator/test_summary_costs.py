@@ -6,7 +6,8 @@ from functools import cache
 from memdock.types import ModelUsage
 from memdock_evaluator.cost.bill import ANSWER, JUDGE, added, from_cache
 from memdock_evaluator.cost.prices import read_prices
-from memdock_evaluator.results.manifest import Manifest, ModelFacts, SystemTotals
+from memdock_evaluator.results.manifest import Manifest, SystemTotals
+from memdock_evaluator.results.plan import ModelFacts
 from memdock_evaluator.results.rows import Row
 from memdock_evaluator.summary import summarise
 from memdock_evaluator.summary.shape import Costs

@@ -11,7 +11,8 @@ from memdock_evaluator.judging.audit import Audit, JudgeAudit, figures
 from memdock_evaluator.judging.people import peoples_view
 from memdock_evaluator.judging.probes import read_probes
 from memdock_evaluator.judging.sheet import Sheet, items
-from memdock_evaluator.results.manifest import JudgeFacts, Manifest, ModelFacts
+from memdock_evaluator.results.manifest import Manifest
+from memdock_evaluator.results.plan import JudgeFacts, ModelFacts
 from memdock_evaluator.results.rows import FurtherVerdict, Row
 from memdock_evaluator.summary import RunFilesError, summarise, write_summary
 from memdock_evaluator.tables.judges import agreement_table, audit_table, corrected_table

@@ -11,7 +11,8 @@ from typing import Any
 import pytest
 
 from memdock_evaluator.report import write_report
-from memdock_evaluator.results.manifest import DataCounts, DataFacts, JudgeFacts, Manifest, ModelFacts, PromptFact
+from memdock_evaluator.results.manifest import Manifest
+from memdock_evaluator.results.plan import DataCounts, DataFacts, JudgeFacts, ModelFacts, PromptFact
 from memdock_evaluator.statistics.plan import Contrast, Side, Term
 from memdock_evaluator.statistics.slices import OVERALL, Slice
 from memdock_evaluator.summary import summarise
