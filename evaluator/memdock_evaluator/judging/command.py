@@ -23,7 +23,8 @@ from memdock_evaluator.judging.terminal import print_agreement, print_audit
 from memdock_evaluator.ranges import PERCENT
 from memdock_evaluator.results.folder import Folder, FolderError
 from memdock_evaluator.results.manifest import ManifestError
-from memdock_evaluator.run.command import judge_of, judges_of, refuse_unknown_variables
+from memdock_evaluator.run.command import refuse_unknown_variables
+from memdock_evaluator.run.given import judge_of, judges_of
 from memdock_evaluator.run.options import call_options, judge_options
 from memdock_evaluator.run.settings import SettingsError
 from memdock_evaluator.run.tools import open_providers

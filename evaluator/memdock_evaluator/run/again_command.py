@@ -8,7 +8,8 @@ import click
 from memdock_evaluator.answer.endpoint import ModelSettings
 from memdock_evaluator.ranges import ITEMS, REPEATS, SEED
 from memdock_evaluator.results.records import ANSWER, RETRIEVE
-from memdock_evaluator.run.command import answerer_of, begin_run, judge_of, judges_of, prices_of, without_secrets
+from memdock_evaluator.run.command import begin_run
+from memdock_evaluator.run.given import answerer_of, judge_of, judges_of, prices_of, without_secrets
 from memdock_evaluator.run.options import (
     call_options,
     cost_options,

@@ -10,8 +10,9 @@ from memdock_evaluator.results.folder import FolderError
 from memdock_evaluator.results.manifest import ManifestError
 from memdock_evaluator.results.parts import PartError
 from memdock_evaluator.run.choice import Shard
-from memdock_evaluator.run.command import begin_run, settings_of, without_secrets
+from memdock_evaluator.run.command import begin_run
 from memdock_evaluator.run.comparing import compare_options
+from memdock_evaluator.run.given import settings_of, without_secrets
 from memdock_evaluator.run.job import folder_of, merge_when_last
 from memdock_evaluator.run.options import (
     choice_options,

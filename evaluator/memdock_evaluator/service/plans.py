@@ -20,7 +20,7 @@ from memdock_evaluator.answer.prompts import PromptError
 from memdock_evaluator.dataset import DatasetError
 from memdock_evaluator.dataset.shipped import OWN
 from memdock_evaluator.run.command import run as run_command
-from memdock_evaluator.run.command import settings_of
+from memdock_evaluator.run.given import settings_of
 from memdock_evaluator.run.plan_file import PlanFileError, plan_fields, take_plan
 from memdock_evaluator.run.settings import RunSettings, SettingsError
 from memdock_evaluator.run.tools import check_without_systems

@@ -9,16 +9,8 @@ from click.core import ParameterSource
 
 from memdock_evaluator.answer.endpoint import ModelSettings
 from memdock_evaluator.results.plan import Sample
-from memdock_evaluator.run.command import (
-    answerer_of,
-    judge_of,
-    judges_of,
-    refuse_unknown_variables,
-    run,
-    secret_of,
-    source_of,
-    without_secrets,
-)
+from memdock_evaluator.run.command import refuse_unknown_variables, run
+from memdock_evaluator.run.given import answerer_of, judge_of, judges_of, secret_of, source_of, without_secrets
 from memdock_evaluator.run.settings import RunSettings, SettingsError
 
 Decorator: TypeAlias = Callable[[Any], Any]

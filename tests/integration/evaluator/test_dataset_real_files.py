@@ -14,7 +14,7 @@ REAL = Path(__file__).parents[3].parent / "shared" / "data"
 def real(name: str) -> Path:
     path = REAL / name
     if not path.exists():
-        pytest.skip(f"{name} is not at ../shared/data: it cannot be shipped with the project")
+        pytest.skip(f"{name} cannot be shipped with the project, and is not beside it")
     return path
 
 

@@ -11,7 +11,8 @@ import pytest
 from click.testing import CliRunner, Result
 
 from memdock_evaluator.cli import main
-from memdock_evaluator.run.command import run, without_secrets
+from memdock_evaluator.run.command import run
+from memdock_evaluator.run.given import without_secrets
 from support.evaluation import served_url, write_data
 from support.model_server import ModelServer, serve_models
 from support.toys import ToySystem

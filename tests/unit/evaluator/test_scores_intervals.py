@@ -43,7 +43,7 @@ def test_student_t_refuses_what_has_no_answer(level: float, freedom: int) -> Non
         student_t(level, freedom)
 
 
-@pytest.mark.skipif(not TABLE_5.exists(), reason="needs the paper's Table 5 (../shared/paper/table5.csv)")
+@pytest.mark.skipif(not TABLE_5.exists(), reason="needs the paper's Table 5, which cannot be shipped with the project")
 def test_all_26_accuracy_errors_of_the_paper_follow() -> None:
     with TABLE_5.open(encoding="utf-8", newline="") as file:
         printed = [

@@ -178,7 +178,7 @@ def test_best_observed_is_gpt_5_4_of_full_context() -> None:
     assert best[AGENT_RAG, "en", "overall"].systems == ("memOS",)
 
 
-@pytest.mark.skipif(not SHARED.exists(), reason="needs the paper's tables (../shared/paper)")
+@pytest.mark.skipif(not SHARED.exists(), reason="needs the paper's tables, which cannot be shipped with the project")
 def test_the_figures_are_those_of_the_tables_as_given() -> None:
     with (SHARED / "table24.csv").open(encoding="utf-8", newline="") as file:
         given = [(int(row["n"]), float(row["ru"]), float(row["en"])) for row in csv.DictReader(file)]
