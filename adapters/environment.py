@@ -1,4 +1,4 @@
-"""`python adapters/environment.py NAME`: builds an adapter's environment where it is missing, and prints its folder.
+"""`python adapters/environment.py NAME ...`: builds adapters' environments where they are missing, prints the folders.
 
 Each framework has an environment of its own, since their pins exclude each other. It is kept in `.adapters/` (or in
 `$MEMDOCK_ENVIRONMENTS`) by a digest of its pins: what is pinned the same is never built twice.
@@ -29,11 +29,10 @@ _FETCH_S = 120
 
 def pins(name: str) -> list[Path]:
     """The requirement files of an adapter; raises `SystemExit` where there is no such adapter."""
-    own = ROOT / "adapters" / name / "requirements.txt"
-    if not own.is_file():
-        known = sorted(path.parent.name for path in (ROOT / "adapters").glob("*/requirements.txt"))
-        raise SystemExit(f"there is no adapter {name} with an environment of its own: known are {', '.join(known)}")
-    return [own, ROOT / "requirements" / "build.txt"]
+    known = {path.parent.name: path for path in sorted((ROOT / "adapters").glob("*/requirements.txt"))}
+    if name not in known:
+        raise SystemExit(f"there is no adapter {name!r} with an environment of its own: known are {', '.join(known)}")
+    return [known[name], ROOT / "requirements" / "build.txt"]
 
 
 def source(name: str) -> Path | None:
@@ -42,16 +41,11 @@ def source(name: str) -> Path | None:
     return path if path.is_file() else None
 
 
-def scripts(name: str) -> list[Path]:
-    """What says which commands an environment has."""
-    return [ROOT / "proto" / "pyproject.toml", ROOT / "adapters" / name / "pyproject.toml"]
-
-
 def folder_of(name: str) -> Path:
     """Where the adapter's environment is, or would be."""
     pinned = [*pins(name), *filter(None, [source(name)])]
     known = [sys.version.encode(), str(ROOT).encode(), *(path.read_bytes() for path in pinned)]
-    home = Path(os.environ.get("MEMDOCK_ENVIRONMENTS") or ROOT / ".adapters")
+    home = Path(os.environ.get("MEMDOCK_ENVIRONMENTS") or ROOT / ".adapters").absolute()
     return home / f"{name}-{hashlib.sha256(b''.join(known)).hexdigest()[:12]}"
 
 
@@ -87,7 +81,7 @@ def _fetch(name: str, pin: str, clone: Path) -> str:
     if found is None:
         raise SystemExit(f"source.txt of {name}: expected git+ADDRESS@COMMIT, the commit in 40 digits")
     address, commit = found.groups()
-    variable = f"MEMDOCK_{name.upper()}_SOURCE"
+    variable = f"MEMDOCK_{name.upper().replace('-', '_')}_SOURCE"
     address = os.environ.get(variable) or address
     if Path(address).exists():
         address = str(Path(address).resolve())
@@ -126,22 +120,29 @@ def _put_source(name: str, folder: Path) -> Path:
 
 def main() -> None:
     """The command."""
-    parser = argparse.ArgumentParser(description="Build the environment of an adapter, and print its folder.")
-    parser.add_argument("name", help="the adapter's folder in adapters/")
-    parser.add_argument("--built", action="store_true", help="build nothing: exit code 1 where it is missing")
+    parser = argparse.ArgumentParser(description="Build environments of adapters, and print their folders.")
+    parser.add_argument("names", metavar="NAME", nargs="+", help="an adapter's folder in adapters/")
+    parser.add_argument("--built", action="store_true", help="build nothing: exit code 1 where one is missing")
     parser.add_argument(
         "--source", type=Path, metavar="FOLDER", help="build nothing: fetch what source.txt pins into a new folder"
     )
     given = parser.parse_args()
+    folders = [folder_of(name) for name in given.names]
+    if given.source is not None and len(folders) > 1:
+        parser.error("--source takes one NAME")
+    if given.source is None and given.built and not all((folder / READY).exists() for folder in folders):
+        raise SystemExit(1)
     try:
         if given.source is not None:
-            print(_put_source(given.name, given.source))
+            print(_put_source(given.names[0], given.source))
             return
-        if given.built and not (folder_of(given.name) / READY).exists():
-            raise SystemExit(1)
-        print(environment(given.name))
+        for name in given.names:
+            print(environment(name), flush=True)
     except subprocess.CalledProcessError as error:
         raise SystemExit(f"the environment could not be built (pip ended with {error.returncode})") from None
+    except OSError as error:
+        home = given.source or folders[0].parent
+        raise SystemExit(f"nothing could be put into {home}: {error}") from None
 
 
 if __name__ == "__main__":

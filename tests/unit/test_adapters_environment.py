@@ -3,13 +3,14 @@
 import importlib.util
 import re
 import subprocess
+import sys
 from pathlib import Path
 from types import ModuleType, SimpleNamespace
 
 import pytest
 
 from support import adapters
-from support.processes import free_port
+from support.processes import Finished, free_port, run_command
 
 ROOT = Path(__file__).parents[2]
 
@@ -113,6 +114,47 @@ def test_the_source_alone_is_put_into_a_new_folder_whole_or_not_at_all(
 def test_a_pin_without_a_whole_commit_is_refused(environment: ModuleType, tmp_path: Path) -> None:
     with pytest.raises(SystemExit, match="the commit in 40 digits"):
         fetch(environment, "git+https://host/repository@main", tmp_path / "clone")
+
+
+def run(*words: str, home: Path) -> Finished:
+    return run_command(sys.executable, ROOT / "adapters/environment.py", *words, environment=at(home))
+
+
+def at(home: Path) -> dict[str, str]:
+    return {"MEMDOCK_ENVIRONMENTS": str(home)}
+
+
+@pytest.mark.parametrize("name", ["mem0/", "../adapters/mem0", "./mem0", "mem0/../mem0", "", ".", "examples", "*"])
+def test_only_an_adapters_own_name_is_taken(name: str, tmp_path: Path) -> None:
+    ended = run("mem0", name, home=tmp_path)
+    assert (ended.code, ended.output) == (1, "")
+    assert f"there is no adapter {name!r} with an environment of its own: known are cortex, graphiti" in ended.words
+    assert list(tmp_path.iterdir()) == []
+
+
+@pytest.mark.parametrize("below", ["", "more"])
+def test_a_home_that_is_a_file_is_told(below: str, tmp_path: Path) -> None:
+    home = tmp_path / "file"
+    home.write_text("x")
+    ended = run("mem0", home=home / below)
+    assert ended.code == 1
+    (sentence,) = ended.errors.strip().splitlines()
+    assert sentence.startswith(f"nothing could be put into {home / below}: ")
+
+
+def test_several_are_printed_in_their_order_and_one_that_is_missing_is_told(
+    environment: ModuleType, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("MEMDOCK_ENVIRONMENTS", str(tmp_path))
+    folders = [environment.folder_of(name) for name in ("memos", "mem0")]
+    folders[0].mkdir()
+    (folders[0] / environment.READY).touch()
+    assert run("--built", "memos", "mem0", home=tmp_path).code == 1
+    folders[1].mkdir()
+    (folders[1] / environment.READY).touch()
+    for flags in ([], ["--built"]):
+        ended = run(*flags, "memos", "mem0", home=tmp_path)
+        assert (ended.code, ended.output.split()) == (0, [str(folder) for folder in folders])
 
 
 @pytest.mark.parametrize("path", sorted((ROOT / "adapters").glob("*/source.txt")), ids=lambda path: path.parent.name)

@@ -9,6 +9,7 @@ import os
 import sqlite3
 import uuid
 from collections.abc import Sequence
+from contextlib import closing
 from contextvars import ContextVar
 from pathlib import Path
 from typing import Any
@@ -81,9 +82,9 @@ class Mem0:
                 "maxconn": 16,
             },
         }
-        self._memory = Memory.from_config(
-            {**models, "vector_store": store, "history_db_path": str(folder / "history.sqlite")}
-        )
+        history = folder / "history.sqlite"
+        _check_history(history)
+        self._memory = Memory.from_config({**models, "vector_store": store, "history_db_path": str(history)})
         self._memory.llm.generate_response = checked(self._memory.llm.generate_response)
         self._memory.vector_store._ensure_collection()  # noqa: SLF001 - two first calls at once would both make it
         self._memory.entity_store._ensure_collection()  # noqa: SLF001 - and a fresh process would not clean it
@@ -164,6 +165,15 @@ class Mem0:
 
     def _history(self) -> "_Transaction":
         return _Transaction(self._memory.db)
+
+
+def _check_history(file: Path) -> None:
+    """Raises `OSError` where it is none: mem0's own object, half made, would write a trace as it goes."""
+    try:
+        with closing(sqlite3.connect(file)) as db:
+            db.execute("SELECT count(*) FROM sqlite_master")
+    except sqlite3.Error as cause:
+        raise OSError(f"mem0's history {file} cannot be opened ({cause}): mend it") from cause
 
 
 class _Transaction:
