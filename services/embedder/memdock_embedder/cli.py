@@ -17,6 +17,7 @@ from aiohttp import web
 from memdock_embedder.app import Face
 from memdock_embedder.backends import EmbedderError
 from memdock_embedder.choose import SPECS, open_embedder
+from memdock_embedder.log import set_up_log
 from memdock_embedder.wire import Limits
 
 _FILE = click.Path(path_type=Path, dir_okay=False)
@@ -91,15 +92,7 @@ def serve(embedder: str, listen: str, cache: Path | None, api_key: str, plain: b
     settings = Settings(
         embedder=embedder, host=host, port=int(port), cache=cache, api_key=api_key, plain=plain, port_file=port_file
     )
-    structlog.configure(
-        processors=[
-            structlog.processors.TimeStamper(fmt="iso"),
-            structlog.processors.add_log_level,
-            structlog.processors.format_exc_info,
-            structlog.processors.JSONRenderer(),
-        ],
-        logger_factory=structlog.PrintLoggerFactory(sys.stderr),
-    )
+    set_up_log(sys.stderr)
     try:
         asyncio.run(_serve(settings))
     except EmbedderError as error:

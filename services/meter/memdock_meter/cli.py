@@ -15,6 +15,7 @@ from aiohttp import web
 
 from memdock_meter.app import Face
 from memdock_meter.config import Config, host_and_port, read_config, system_keys
+from memdock_meter.log import set_up_log
 from memdock_meter.meter import Meter
 from memdock_meter.problems import ConfigError
 from memdock_meter.store import Store, UsageLine
@@ -61,15 +62,7 @@ def main() -> None:
 @click.option("--port-file", type=_FILE, help='Written once ready: {"http": PORT}.')
 def serve(config_file: Path, listen: str | None, port_file: Path | None) -> None:
     """Serve until SIGTERM or SIGINT; calls in work are answered first."""
-    structlog.configure(
-        processors=[
-            structlog.processors.TimeStamper(fmt="iso"),
-            structlog.processors.add_log_level,
-            structlog.processors.format_exc_info,
-            structlog.processors.JSONRenderer(),
-        ],
-        logger_factory=structlog.PrintLoggerFactory(sys.stderr),
-    )
+    set_up_log(sys.stderr)
     config = _read(config_file, listen)
     _run(_serve(config, port_file))
 

@@ -63,7 +63,7 @@ class Meter:
         """Raises `ConfigError` for files that cannot be used."""
         prices = read_prices(config.prices) if config.prices else None
         keys = {name: secret(each.key_file) for name, each in config.upstreams.items()}
-        store = Store(config.store)
+        store = Store(config.store, serves=True)
         currency = prices.currency if prices else ""
         return cls(
             mode=config.mode,
@@ -115,10 +115,7 @@ class Meter:
             status = error.status
             raise
         finally:
-            # A call that failed or whose caller left may have cost its input; what the endpoint does not say stays 0.
-            tokens = (
-                answer.tokens if answer else _NOTHING if status != LEFT or not attempt.tries else estimated(request, 0)
-            )
+            tokens = answer.tokens if answer else _cost_without_answer(attempt, left=status == LEFT)
             replayed = answer is not None and answer.replayed
             row = CallRow(
                 at=at,
@@ -172,17 +169,21 @@ class Meter:
         await self.store.record(request, recording)
 
     def _attempt(self, request: Request, send: Send, begun: Callable[[], bool]) -> Attempt[Answer]:
-        async def whole(response: aiohttp.ClientResponse) -> Answer:
+        async def whole(_attempt: Attempt[Answer], response: aiohttp.ClientResponse) -> Answer:
             body = await response.read()
             tokens = read_reply(body, request)
             if tokens is None:
                 raise CutError("the endpoint answered with something that is no reply of this wire")
             return Answer(content_type=JSON, body=body, tokens=tokens)
 
-        async def streamed(response: aiohttp.ClientResponse) -> Answer:
+        async def streamed(attempt: Attempt[Answer], response: aiohttp.ClientResponse) -> Answer:
             stream = Stream(request, send)
-            tokens = await stream.read(response)
-            return Answer(content_type=EVENTS, body=bytes(stream.sent), tokens=tokens)
+            try:
+                await stream.read(response)
+            finally:
+                if begun():
+                    attempt.told = stream.tokens
+            return Answer(content_type=EVENTS, body=bytes(stream.sent), tokens=stream.tokens)
 
         body = with_usage(request.body) if request.streams else request.body
         read = streamed if request.streams else whole
@@ -196,3 +197,10 @@ class Meter:
         self._lanes[row.system].spent += row.money or 0.0
         self.metrics.count(row)
         await self.store.add(row)
+
+
+def _cost_without_answer(attempt: Attempt[Answer], *, left: bool) -> Tokens:
+    """What came of a stream that was cut, the input of a call whose caller left; any other failure says nothing: 0."""
+    if attempt.told is not None:
+        return attempt.told
+    return estimated(attempt.request, 0) if left and attempt.tries else _NOTHING

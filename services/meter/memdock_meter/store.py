@@ -5,6 +5,8 @@ be erased with it; deleted content is overwritten (`secure_delete`).
 """
 
 import asyncio
+import fcntl
+import os
 import sqlite3
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
@@ -101,11 +103,16 @@ GROUP BY system, kind, model ORDER BY system, kind, model
 
 
 class Store:
-    """The file; one process writes it. Raises `ConfigError` where it cannot be opened."""
+    """The file. Raises `ConfigError` where it cannot be opened.
 
-    def __init__(self, path: Path) -> None:
+    `serves`: the meter that keeps it, of which there is one: what a budget has left is known to that process alone.
+    Others may read it, and erase recordings, meanwhile.
+    """
+
+    def __init__(self, path: Path, *, serves: bool = False) -> None:
         try:
             path.parent.mkdir(parents=True, exist_ok=True)
+            self._owner = _owned(path) if serves else None
             self._db = sqlite3.connect(path, check_same_thread=False, timeout=30, isolation_level=None)
             for pragma in ("journal_mode=WAL", "synchronous=NORMAL", "secure_delete=ON"):
                 self._db.execute(f"PRAGMA {pragma}")
@@ -181,6 +188,24 @@ class Store:
         """Writes what is waiting and closes the file."""
         await self._run(self._db.close)
         self._thread.shutdown(wait=True)
+        if self._owner is not None:
+            os.close(self._owner)
 
     async def _run(self, work: Callable[[], ResultT]) -> ResultT:
         return await asyncio.get_running_loop().run_in_executor(self._thread, work)
+
+
+def _owned(path: Path) -> int:
+    """A lock on a file beside the store, which the kernel frees however the process ends: its descriptor."""
+    descriptor = os.open(path.with_name(path.name + ".owner"), os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
+    try:
+        fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except OSError:
+        holder = os.read(descriptor, 32).decode(errors="replace").strip() or "unknown"
+        os.close(descriptor)
+        raise ConfigError(
+            f"the store {path} is in use by the meter of process {holder}: stop that one, or name another store"
+        ) from None
+    os.ftruncate(descriptor, 0)
+    os.pwrite(descriptor, f"{os.getpid()}\n".encode(), 0)
+    return descriptor

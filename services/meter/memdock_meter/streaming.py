@@ -38,7 +38,12 @@ class Stream:
         self._ended = False
         self.sent = bytearray()
 
-    async def read(self, response: aiohttp.ClientResponse) -> Tokens:
+    @property
+    def tokens(self) -> Tokens:
+        """What was told of it, or an estimate by what has come."""
+        return tokens_of(self._usage, self._request, self._output_bytes)
+
+    async def read(self, response: aiohttp.ClientResponse) -> None:
         """Reads to the end; raises `CutError` where the end does not come."""
         waiting = b""
         async for chunk in response.content.iter_any():
@@ -49,7 +54,6 @@ class Stream:
                     await self._send(event + b"\n\n")
         if not self._ended:
             raise CutError("the endpoint's stream ended before its end")
-        return tokens_of(self._usage, self._request, self._output_bytes)
 
     def _take(self, event: bytes) -> bool:
         """Reads an event; whether the caller gets it."""

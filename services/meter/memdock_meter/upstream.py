@@ -15,7 +15,7 @@ import aiohttp
 import orjson
 
 from memdock_meter.config import UpstreamConfig
-from memdock_meter.wire import PATHS, Request, WireError
+from memdock_meter.wire import PATHS, Request, Tokens, WireError
 
 ReadT = TypeVar("ReadT")
 _RETRIED = frozenset({408, 409, 425, 429, 500, 502, 503, 504, 529})
@@ -28,14 +28,18 @@ class CutError(Exception):
 
 @dataclass(slots=True, kw_only=True)
 class Attempt(Generic[ReadT]):
-    """A call under way: `tries` counts the requests made so far, also when the call then fails."""
+    """A call under way: `tries` counts the requests made so far, also when the call then fails. `read` gets the
+    attempt, to note in it what the reply takes.
+    """
 
     request: Request
     content: bytes
-    read: Callable[[aiohttp.ClientResponse], Awaitable[ReadT]]
+    read: Callable[["Attempt[ReadT]", aiohttp.ClientResponse], Awaitable[ReadT]]
     begun: Callable[[], bool]
     """Whether the caller has got a piece of the reply: then no other try can be made."""
     tries: int = 0
+    told: Tokens | None = None
+    """What a reply took that was begun and did not come to its end."""
 
 
 class Upstream:
@@ -91,7 +95,7 @@ class Upstream:
             async with self._session.post(url, data=attempt.content, headers=self._headers) as response:
                 if response.status != 200:
                     raise _refusal(response, await response.read())
-                return await attempt.read(response)
+                return await attempt.read(attempt, response)
         except CutError as cut:
             raise WireError(502, "provider_protocol_error", str(cut), again=True) from cut
         except (TimeoutError, aiohttp.ClientError) as failure:

@@ -174,6 +174,22 @@ async def test_a_stream_that_is_cut_never_looks_whole(models: ModelServer, tmp_p
                 await answer.read()
         line = (await meter.usage())["chat m"]
     assert (line["calls"], line["failed"], seen(models, "chat")) == (1, 1, 1)
+    said_bytes = sum(len(each["content"].encode()) + len(each["role"]) for each in ASKED)
+    assert (line["input_tokens"], line["output_tokens"], line["estimated"]) == (-(-said_bytes // 4), 2, True)
+    assert line["money"] > 0
+
+
+async def test_a_stream_that_is_cut_after_its_usage_is_counted_as_that_says(
+    models: ModelServer, tmp_path: Path
+) -> None:
+    models.faults.append(events(piece("Мур"), usage_event(11, 7)))
+    asked = {"model": "m", "messages": ASKED, "stream": True}
+    async with meter_of(write_config(tmp_path, models.url)) as meter:
+        with pytest.raises(aiohttp.ClientError):
+            async with meter.session.post(f"{meter.root}/s/a/v1/chat/completions", json=asked) as answer:
+                await answer.read()
+        line = (await meter.usage())["chat m"]
+    assert (line["failed"], line["input_tokens"], line["output_tokens"], line["estimated"]) == (1, 11, 7, False)
 
 
 async def test_a_stream_that_fails_before_its_first_piece_is_tried_again(models: ModelServer, tmp_path: Path) -> None:

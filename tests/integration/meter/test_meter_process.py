@@ -1,6 +1,10 @@
 """The meter as a process: ready, killed, started again, asked by its own command."""
 
 import json
+import re
+import subprocess
+import urllib.error
+import urllib.request
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -12,7 +16,7 @@ import pytest
 from support.meters import write_config
 from support.model_server import ModelServer
 from support.model_thread import models_in_thread
-from support.processes import Daemon, free_port, run_command
+from support.processes import Daemon, clean_environment, command_path, free_port, run_command, wait_until
 
 
 @contextmanager
@@ -57,6 +61,44 @@ def test_what_was_used_survives_a_kill_and_the_command_tells_it(tmp_path: Path) 
             assert used(config)["requests"] == 3
             assert daemon.stop() == 0
             assert "abcd" not in daemon.log
+
+
+def test_a_second_meter_on_one_store_is_refused_and_commands_are_not(tmp_path: Path) -> None:
+    with models_in_thread(ModelServer()) as models:
+        config = write_config(tmp_path, models.url)
+        with meter_process(config) as daemon:
+            refused = run_command("memdock-meter", "serve", "--config", config, "--listen", "127.0.0.1:0")
+            assert refused.code == 1
+            told = f"Error: the store {tmp_path / 'meter.sqlite'} is in use by the meter of process"
+            assert re.fullmatch(rf"{re.escape(told)} \d+: stop that one, or name another store", refused.errors.strip())
+            embed(daemon, "abcd")
+            assert used(config)["calls"] == 1
+            daemon.kill()
+            daemon.start()  # what a killed one held is free
+
+
+@pytest.mark.parametrize("command", ["memdock-meter", "memdock-embedder"])
+def test_a_log_that_cannot_be_written_stops_nothing(tmp_path: Path, command: str) -> None:
+    port_file = tmp_path / "ports.json"
+    flags = ["--config", str(write_config(tmp_path, "http://127.0.0.1:9/v1"))] if command == "memdock-meter" else []
+    words = [command_path(command), "serve", *flags, "--listen", "127.0.0.1:0", "--port-file", str(port_file)]
+    with Path("/dev/full").open("wb") as full:
+        process = subprocess.Popen(words, stderr=full, env=clean_environment())
+    try:
+        wait_until(lambda: port_file.exists() or process.poll() is not None, 60, "it serves")
+        assert process.poll() is None
+        root = f"http://127.0.0.1:{json.loads(port_file.read_text())['http']}"
+        path = "/s/a/v1/embeddings" if command == "memdock-meter" else "/v1/embeddings"
+        for _ in range(2):  # a call that fails is logged, too
+            with pytest.raises(urllib.error.HTTPError) as refused:
+                urllib.request.urlopen(f"{root}{path}", data=b"{", timeout=30)
+            refused.value.close()
+            assert refused.value.code == 400
+        with urllib.request.urlopen(f"{root}/livez", timeout=30) as alive:
+            assert alive.status == 200
+    finally:
+        process.terminate()
+        assert process.wait(30) == 0
 
 
 @pytest.mark.parametrize(
