@@ -1,7 +1,9 @@
 """A model server that fails on the n-th call: the turn is FAILED, or stored after all, and never silently missing."""
 
+import json
 import math
 from collections.abc import Callable
+from typing import Any
 
 import pytest
 from aiohttp import web
@@ -9,6 +11,7 @@ from aiohttp import web
 from memdock.errors import MemdockError
 from memdock.types import TurnState
 from support.adapters import RunningAdapter, fill, space, turn
+from support.model_server import ToolCall
 from support.words import DIMENSION, embed_words
 
 
@@ -89,3 +92,29 @@ def test_a_vector_that_is_none_fails_its_turn_and_leaves_the_others_be(
         found = client.retrieve(name, "persimmon durian").memories
         assert any("persimmon" in each.text for each in found)
         assert not any("durian" in each.text for each in found)
+
+
+@pytest.mark.parametrize("half", ["\\ud800", "\\udc00", "\\u0000"])
+def test_a_reply_with_half_a_character_is_stored_and_blocks_nothing(served: RunningAdapter, half: str) -> None:
+    models, adapter, name = served.models, served.adapter, space()
+
+    def broken(text: str) -> str:
+        return text.replace("durian", f"durian{half}").replace('"word"', f'"word{half}"')
+
+    def chat(body: dict[str, Any]) -> str | ToolCall:
+        reply = adapter.chat(body)
+        return broken(reply) if isinstance(reply, str) else (reply[0], json.loads(broken(json.dumps(reply[1]))))
+
+    with served.client() as client:
+        models.chat = chat
+        try:
+            fill(client, name, turn("t1", "durian is the name of my dog"))
+            client.retrieve(name, "durian dog")
+        finally:
+            models.chat = adapter.chat
+        fill(client, name, turn("t2", "persimmon is the name of my cat", session="s2"))
+        assert {each.state for each in client.list_turns(name)} == {TurnState.SEARCHABLE}
+        assert any("persimmon" in each.text for each in client.retrieve(name, "persimmon durian", top_k=20).memories)
+        assert any("durian" in each.text for each in client.list_memories(name))
+        client.forget(name, turn_ids=["t1"])
+        assert not any("durian" in each.text for each in client.list_memories(name))

@@ -24,7 +24,6 @@ from support.model_server import ModelServer
         {"memory": [{"id": "0", "text": None}]},
         {"memory": [{"id": "0", "text": "persimmon"}, {"id": "1", "text": ""}]},
         {"memory": [None]},
-        {"memory": [{"id": "0", "text": "persimmon \ud800 half"}]},
     ],
     ids=str,
 )

@@ -4,7 +4,6 @@ import json
 from collections.abc import Callable
 from typing import Any
 
-from memdock.adapter.model_calls import is_text
 from memdock.errors import error
 
 
@@ -37,4 +36,4 @@ def _object(reply: str) -> dict[str, Any]:
 
 def _is_memory(value: Any) -> bool:
     text = value.get("text") if isinstance(value, dict) else None
-    return isinstance(text, str) and bool(text.strip()) and is_text(text)
+    return isinstance(text, str) and bool(text.strip())

@@ -3,7 +3,7 @@
 Frameworks hide what a model call cost, and some turn a model's failure into an empty answer. All of them reach models
 through `httpx`, or its successor `httpx2`, so that is where one looks: `watch()` once in the process, then
 `with model_calls(space, purpose) as calls:` around a call of the framework, and `calls.check()` after it, which raises
-what the framework swallowed.
+what the framework swallowed. Texts in answers are whole (`whole_text`).
 """
 
 import base64
@@ -20,6 +20,7 @@ from contextvars import ContextVar, copy_context
 from typing import Any
 
 from memdock import usage
+from memdock.adapter.whole_text import with_whole_texts
 from memdock.errors import MemdockError, error
 
 SPACE_HEADER = "X-Memdock-Space"
@@ -150,7 +151,7 @@ def _seen(library: Any, send: Callable[..., Any], dimension: int) -> Callable[..
             calls.failed(request, late=isinstance(fault, library.TimeoutException))
             raise
         calls.answered(kind, request, response, dimension)
-        return response
+        return with_whole_texts(library, response)
 
     return seen
 
@@ -169,7 +170,7 @@ def _seen_async(library: Any, send: Callable[..., Any], dimension: int) -> Calla
             calls.failed(request, late=isinstance(fault, library.TimeoutException))
             raise
         calls.answered(kind, request, response, dimension)
-        return response
+        return with_whole_texts(library, response)
 
     return seen
 
@@ -264,15 +265,6 @@ def _floats(encoded: str) -> tuple[float, ...]:
         return struct.unpack(f"<{len(content) // 4}f", content)
     except (ValueError, struct.error):
         return ()
-
-
-def is_text(text: str) -> bool:
-    """Whether it is Unicode: JSON may hold half of a surrogate pair, which no store and no answer can."""
-    try:
-        text.encode()
-    except UnicodeEncodeError:
-        return False
-    return True
 
 
 def _holds_json(content: str) -> bool:

@@ -14,6 +14,7 @@ from datetime import UTC, datetime
 from email.utils import parsedate_to_datetime
 from typing import Any
 
+from memdock.adapter.whole_text import with_whole_texts
 from memdock.errors import MemdockError, error
 
 TRIES = 4
@@ -40,7 +41,7 @@ def patient(client: Any, service: str, *, once: Callable[[Any], bool], patience_
             return error("PROVIDER_TIMEOUT", f"{service} did not answer in time.")
         except library.HTTPError:
             return error("PROVIDER_UNREACHABLE", f"{service} cannot be reached, or broke off its answer.")
-        return failure_of(service, response) or response
+        return failure_of(service, response) or with_whole_texts(library, response)
 
     async def sent(request: Any, **more: Any) -> Any:
         left = patience_s

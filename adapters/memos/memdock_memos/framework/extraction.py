@@ -3,7 +3,6 @@
 import json
 from typing import Any
 
-from memdock.adapter.model_calls import is_text
 from memdock.errors import error
 from memdock_memos.framework.losses import lose
 
@@ -25,7 +24,7 @@ def read_extraction(reply: str) -> Record:
     summary = found.get("summary")
     return {
         "memory list": [_memory(each) for each in memories],
-        "summary": summary if isinstance(summary, str) and is_text(summary) else "",
+        "summary": summary if isinstance(summary, str) else "",
     }
 
 
@@ -41,14 +40,14 @@ def _object(reply: str) -> Record:
 
 def _is_memory(value: Any) -> bool:
     text = value.get("value") if isinstance(value, dict) else None
-    return isinstance(text, str) and bool(text.strip()) and is_text(text)
+    return isinstance(text, str) and bool(text.strip())
 
 
 def _memory(found: Record) -> Record:
     key, tags, kind = found.get("key"), found.get("tags"), found.get("memory_type")
     return {
         "value": found["value"],
-        "key": key if isinstance(key, str) and is_text(key) else "",
-        "tags": [tag for tag in tags if isinstance(tag, str) and is_text(tag)] if isinstance(tags, list) else [],
+        "key": key if isinstance(key, str) else "",
+        "tags": [tag for tag in tags if isinstance(tag, str)] if isinstance(tags, list) else [],
         "memory_type": "UserMemory" if kind in _USER else "LongTermMemory",
     }
