@@ -19,7 +19,9 @@ end() {
 trap end EXIT
 step "linters"
 hadolint -c containers/hadolint.yaml containers/Dockerfile adapters/Dockerfile $here/postgres/Dockerfile
-compose-lint check --quiet --skip-suppressed --strict-config --fail-on low --config containers/compose-lint.yml docker-compose.yml
+compose=$(python -c 'import compose; print(compose.__path__[0])')/docker-compose
+"$compose" --file docker-compose.yml --file containers/engine.yml --profile '*' config >"$work/compose.yml"
+compose-lint check --quiet --skip-suppressed --strict-config --fail-on low --config containers/compose-lint.yml "$work/compose.yml"
 step "an engine"
 status=0
 $here/engine.sh "$work/engine" || status=$?
@@ -30,7 +32,7 @@ fi
 [ "$status" = 0 ] || exit "$status"
 # Compose as a plug-in: its package's own command drops the exit code.
 mkdir -p "$work/docker/cli-plugins"
-ln -s "$(python -c 'import compose; print(compose.__path__[0])')/docker-compose" "$work/docker/cli-plugins/"
+ln -s "$compose" "$work/docker/cli-plugins/"
 export DOCKER_CONFIG=$work/docker
 step "images"
 if [ -z "${BASE_IMAGE:-}" ]; then

@@ -6,11 +6,12 @@ import socket
 import socketserver
 import threading
 from collections.abc import Iterator
-from contextlib import contextmanager, suppress
+from contextlib import ExitStack, contextmanager, suppress
 from pathlib import Path
 from typing import Any, ClassVar
 
 from support.compose import Stack, docker
+from support.evaluation_servers import Site
 from support.processes import run_command
 
 SOCKET = "/var/run/docker.sock"
@@ -51,12 +52,40 @@ def test_a_proxy_that_only_reads_is_enough(up: Stack, tmp_path: Path) -> None:
     assert {method for method, _ in asked} == {b"GET"}
 
 
+def test_the_service_records_it_too_and_ends_no_run_where_the_engine_is_away(up: Stack, tmp_path: Path) -> None:
+    site = Site(folder=tmp_path, results=str(tmp_path / "results"))
+    url, key = gateway_of(up, tmp_path)
+    plan = {"data": "own", "language": "en", "dialogue": "0", "system": "rag-dense"}
+    with ExitStack() as ends:
+        proxy = ends.enter_context(ExitStack())
+        address, asked = proxy.enter_context(proxy_of_the_engine())
+        flags = ("--gateway", url, "--gateway-key-file", str(key), "--docker", address)
+        (server,) = ends.enter_context(site.replicas("server", flags=flags))
+        first = server.ended(server.start_run(plan))
+        proxy.close()
+        second = server.ended(server.start_run(plan))
+    assert [(each["state"], each["sentences"]) for each in (first, second)] == [("completed", [])] * 2
+    found = [
+        json.loads((tmp_path / "results/runs/local" / each["run_id"] / "manifest.json").read_text())
+        for each in (first, second)
+    ]
+    assert {each["system"] for each in found[0]["isolation"]["containers"]} == {"rag-dense", "rag-dense, rag-hybrid"}
+    assert found[1]["isolation"] is None
+    assert {method for method, _ in asked} == {b"GET"}
+
+
+def gateway_of(up: Stack, folder: Path) -> tuple[str, Path]:
+    """The gateway's published address, and a file with its key."""
+    key = folder / "gateway.key"
+    key.write_text(docker("exec", up.container("gateway"), "cat", "/keys/first.key"))
+    return f"grpc://127.0.0.1:{up.environment['GATEWAY_GRPC_PORT']}", key
+
+
 def run(up: Stack, out: Path, engine: str) -> dict[str, Any]:
     """A run from this machine, through the gateway's published port."""
-    key = out.with_name("key")
-    key.write_text(docker("exec", up.container("gateway"), "cat", "/keys/first.key"))
+    url, key = gateway_of(up, out.parent)
     done = run_command(
-        "memdock-eval", "run", "--url", f"grpc://127.0.0.1:{up.environment['GATEWAY_GRPC_PORT']}", "--key-file", key,
+        "memdock-eval", "run", "--url", url, "--key-file", key,
         "--system", "rag-dense", "--data", "own", "--language", "en", "--dialogue", "0", "--out", out,
         "--docker", engine, timeout_s=200,
     )  # fmt: skip

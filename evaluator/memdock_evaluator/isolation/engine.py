@@ -45,6 +45,11 @@ class Engine:
         except (*self._faults, ValueError, KeyError) as fault:
             raise SettingsError(f"--docker {address}: no engine answers there ({_first_line(fault)})") from None
 
+    @staticmethod
+    def check(address: str) -> None:
+        """Raises `SettingsError` where it cannot be asked."""
+        Engine(address).close()
+
     def close(self) -> None:
         """Ends its connections."""
         self._client.close()

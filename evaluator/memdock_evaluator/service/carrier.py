@@ -19,9 +19,11 @@ import orjson
 import structlog
 
 from memdock.log import log_fault
+from memdock_evaluator.isolation.engine import Engine
 from memdock_evaluator.results.finalise import MANIFEST
 from memdock_evaluator.results.folder import Folder, FolderError
 from memdock_evaluator.results.manifest import Manifest, ManifestError
+from memdock_evaluator.run.settings import SettingsError
 from memdock_evaluator.service.book import Book, Place, results_of
 from memdock_evaluator.service.documents import Beat, End, Said, new_token, now
 from memdock_evaluator.service.faults import PlanError, ResultsUnreachableError
@@ -137,6 +139,7 @@ class Carrier:
                 Files(scratch=self._scratch),
                 out=f"{self._address}/{results_of(asked.tenant, asked.run_id)}",
                 budget=attempt.budget,
+                docker=await asyncio.to_thread(self._engine),
             )
         except PlanError as error:
             return await self._ended(FAILED, error.message)
@@ -223,6 +226,18 @@ class Carrier:
             else:
                 return end
         return None
+
+    def _engine(self) -> str:
+        """The engine that tells of the systems' containers; "" for none, and where it is away, which ends no run."""
+        if not self._offer.docker:
+            return ""
+        try:
+            Engine.check(self._offer.docker)
+        except SettingsError as fault:
+            self._log.warning("engine_away", why=str(fault))
+            self._told.say("the containers are not recorded: the server's container engine does not answer")
+            return ""
+        return self._offer.docker
 
     def _cost(self) -> tuple[float | None, str]:
         """What the run has cost so far by its manifest."""

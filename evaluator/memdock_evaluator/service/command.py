@@ -139,6 +139,15 @@ _SECONDS = Number(min=0.1, max=3600)
     metavar="SECONDS",
     help="How often a replica tells how far its runs are, and looks for work.",
 )
+@click.option(
+    "--docker",
+    default="",
+    envvar="MEMDOCK_EVAL_SERVE_DOCKER",
+    show_envvar=True,
+    metavar="URL",
+    help="The engine that runs the systems' containers, as of `run --docker`: what they are and take goes into each "
+    "run. An engine's socket makes its users root: better a proxy that only reads.  [default: not recorded]",
+)
 @click.option("--tls-cert", type=_FILE, help="PEM; with --tls-key.")
 @click.option("--tls-key", type=_FILE, help="PEM; with --tls-cert.")
 @click.option(
@@ -213,6 +222,7 @@ def _settings(given: dict[str, Any]) -> ServiceSettings:
             prices_file=given["prices"] and given["prices"].resolve(),
             ceiling=given["budget_ceiling"],
             most_questions=given["most_questions"],
+            docker=given["docker"],
         ),
         gateway_key=_key(key_file),
         places=given["places"],

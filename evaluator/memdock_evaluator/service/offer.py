@@ -63,6 +63,8 @@ class Offer:
     prices: Prices = field(default_factory=read_prices)
     prices_file: Path | None = None
     ceiling: float | None = None
+    docker: str = ""
+    """The address of the engine that runs the systems' containers, "" where nothing is recorded of them."""
     most_questions: int = MOST_QUESTIONS
     """Of a run: each question for each system, as often as it is answered and judged."""
 

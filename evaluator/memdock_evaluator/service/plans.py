@@ -129,11 +129,11 @@ def settings(plan: Plan, offer: Offer, scratch: Path) -> RunSettings:
 
 
 def run_document(
-    plan: Plan, offer: Offer, files: Files, *, out: str, budget: float | None = None
+    plan: Plan, offer: Offer, files: Files, *, out: str, budget: float | None = None, docker: str = ""
 ) -> Mapping[str, object]:
     """The plan that a process `memdock-eval run` gets: the caller's words, and where the server has what they name.
 
-    `budget`: in place of the plan's. Raises `PlanError`.
+    `budget`: in place of the plan's; `docker`: the engine that is asked of the systems' containers. Raises `PlanError`.
     """
     document: dict[str, Any] = {
         name: list(words) if isinstance(words, tuple) else words
@@ -152,6 +152,8 @@ def run_document(
         document["url"] = offer.gateway
         if offer.gateway_key_file:
             document["key-file"] = str(offer.gateway_key_file)
+        if docker:
+            document["docker"] = docker
     if ANSWERER in plan:
         document |= _answerer(plan, offer)
     if JUDGE in plan:

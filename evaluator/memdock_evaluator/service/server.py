@@ -21,6 +21,8 @@ from memdock.log import log_fault
 from memdock.signals import told_to_end
 from memdock.tls import Tls
 from memdock.whole_file import write_whole
+from memdock_evaluator.isolation.engine import Engine
+from memdock_evaluator.run.settings import SettingsError
 from memdock_evaluator.service.access import Access
 from memdock_evaluator.service.app import Parts, http_app
 from memdock_evaluator.service.book import Book
@@ -84,6 +86,8 @@ async def _open(settings: ServiceSettings, ends: contextlib.AsyncExitStack) -> i
     links, book = Links(marks), Book(marks)
     with tempfile.TemporaryDirectory() as scratch:
         check_judges(settings.offer.models, Path(scratch))
+    if settings.offer.docker:
+        await asyncio.to_thread(_check_engine, settings.offer.docker)
     callers = _callers(settings.keys)
     await asyncio.to_thread(links.prepare)
     files = Files(marks, settings.results)
@@ -133,6 +137,13 @@ def _callers(keys: Path | None) -> Callers:
         return KeyFileCallers(keys)
     except KeyFileError as problem:
         raise ServiceConfigError(f"--keys {problem}") from None
+
+
+def _check_engine(address: str) -> None:
+    try:
+        Engine.check(address)
+    except SettingsError as problem:
+        raise ServiceConfigError(str(problem)) from None
 
 
 def _tell_end(metrics: Metrics, end: End) -> None:

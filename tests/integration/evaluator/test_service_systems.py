@@ -6,7 +6,7 @@ from pathlib import Path
 from support.evaluation import served_url, write_data
 from support.evaluation_servers import EvaluationServer, Site
 from support.gateways import gateway_over
-from support.processes import wait_until
+from support.processes import free_port, run_command, wait_until
 from support.toys import ToySystem
 
 
@@ -71,3 +71,12 @@ def _cancel_in_the_middle(server: EvaluationServer, toy: ToySystem) -> str:
     assert server.ask("POST", f"/v1/runs/{run_id}/cancel").status == 200
     assert server.ended(run_id)["state"] == "cancelled"
     return f"/v1/runs/{run_id}"
+
+
+def test_an_engine_that_does_not_answer_stops_the_start(tmp_path: Path) -> None:
+    """What is recorded where one answers is held in `tests/containers`."""
+    address = f"tcp://127.0.0.1:{free_port()}"
+    done = run_command("memdock-eval", "serve", "--results", tmp_path, "--insecure-dev", "--docker", address)
+    assert done.code == 1
+    assert f"--docker {address}: no engine answers there" in done.words
+    assert "Traceback" not in done.words
