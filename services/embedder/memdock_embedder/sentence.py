@@ -7,6 +7,7 @@ prefixes: ai-forever/FRIDA, Qwen/Qwen3-Embedding-0.6B, intfloat/multilingual-e5-
 import asyncio
 from collections.abc import Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -33,7 +34,10 @@ def prefixes_of(model: str) -> Mapping[InputType, str]:
 
 
 class SentenceEmbedder:
-    """A model of sentence-transformers by hub name or by folder, on the device that the library chooses."""
+    """A model of sentence-transformers by hub name or by folder, on the device that the library chooses.
+
+    `model`: the hub name, or the folder's own name.
+    """
 
     def __init__(self, name: str, *, batch_size: int = 32) -> None:
         try:
@@ -50,10 +54,11 @@ class SentenceEmbedder:
             raise EmbedderError(
                 "VALIDATION_FAILED", f"the embedder sentence-transformers:{name} cannot be loaded: {why}"
             ) from cause
-        self._prefixes = prefixes_of(name)
+        # Vectors are stored with the model's name, and where a machine has its files is no part of that.
+        self.model = Path(name).absolute().name if Path(name).is_dir() else name
+        self._prefixes = prefixes_of(self.model)
         self._batch_size = batch_size
         self._thread = ThreadPoolExecutor(max_workers=1, thread_name_prefix="sentence")
-        self.model = name
         # The method that tells the dimension changed its name; one text tells it in every version.
         self.dimension = len(self._model.encode("dimension", show_progress_bar=False))
 

@@ -28,7 +28,7 @@ def model_folder(tmp_path: Path, name: str) -> str:
 @needs_model
 async def test_a_folder_is_loaded_and_embeds(tmp_path: Path) -> None:
     embedder = await open_embedder(f"sentence-transformers:{model_folder(tmp_path, 'minilm')}")
-    assert embedder.dimension == 384
+    assert (embedder.model, embedder.dimension) == ("minilm", 384)
     passages = await embedder.embed(["The cat sleeps", "The train leaves at seven"], "passage")
     query = await embedder.embed(["when does the train go?"], "query")
     assert (query.vectors @ passages.vectors.T).argmax() == 1

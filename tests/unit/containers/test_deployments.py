@@ -125,6 +125,19 @@ def test_every_image_of_ours_is_one_that_a_build_makes_and_those_of_others_have_
     assert {image for image in named - ours if not re.search(r":[a-z]*\d", image)} == set()
 
 
+def test_adapters_ask_an_embedder_on_gpus_for_the_model_that_it_has() -> None:
+    """A model in a folder is called as that; an embedder refuses every other name."""
+    has, asked = {}, {}
+    for pod in pods(rendered("overlays/gpu")):
+        for variable in pod.spec["containers"][0].get("env", ()):
+            if variable["name"] == "MEMDOCK_EMBEDDER":
+                has[pod.name] = variable["value"].rpartition("/")[2]
+            elif variable["name"] == "MEMDOCK_PGVECTOR_EMBEDDER":
+                address, _, model = variable["value"].partition("#")
+                asked[address.removeprefix("http://").partition(":")[0]] = model
+    assert asked == has == {"embedder": "FRIDA", "embedder-en": "Qwen3-Embedding-0.6B"}
+
+
 def test_the_meter_lets_the_frameworks_and_the_evaluator_in() -> None:
     config = read_config(ROOT / "containers/meter.yaml")
     assert set(config.systems) == {*FRAMEWORKS, "evaluator"}
