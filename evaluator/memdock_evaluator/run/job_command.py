@@ -13,7 +13,7 @@ from memdock_evaluator.run.choice import Shard
 from memdock_evaluator.run.command import begin_run
 from memdock_evaluator.run.comparing import compare_options
 from memdock_evaluator.run.given import settings_of, without_secrets
-from memdock_evaluator.run.job import folder_of, merge_when_last
+from memdock_evaluator.run.job import folder_of, merge_when_last, refuse_another_run
 from memdock_evaluator.run.options import (
     choice_options,
     cost_options,
@@ -26,6 +26,7 @@ from memdock_evaluator.run.options import (
 from memdock_evaluator.run.pieces import MergeError
 from memdock_evaluator.run.plan_file import located
 from memdock_evaluator.run.progress_lines import ProgressLines
+from memdock_evaluator.run.settings import RunSettings
 from memdock_evaluator.summary import RunFilesError
 
 KUBERNETES = "JOB_COMPLETION_INDEX"
@@ -91,8 +92,16 @@ def _carry_out(context: click.Context, of: int, index: int | None, given: dict[s
     share = None if given["budget"] is None else given["budget"] / of
     mine = {**given, "shard": shard, "out": folder_of(out, shard), "budget": share}
     progress = ProgressLines(sys.stderr) if given["progress"] == "json" else None
-    begin_run(lambda: settings_of(context, mine), progress)
+
+    def settings() -> RunSettings:
+        made = settings_of(context, mine)
+        refuse_another_run(out, shard)
+        return made
+
     try:
+        begin_run(settings, progress)
         merge_when_last(out, of, without_secrets(("memdock-eval", *sys.argv[1:])), click.echo)
-    except (MergeError, PartError, RunFilesError, ManifestError, FolderError) as error:
+    except MergeError as error:
+        raise click.UsageError(str(error), context) from error  # no other try mends that
+    except (PartError, RunFilesError, ManifestError, FolderError) as error:
         raise click.ClickException(str(error)) from error

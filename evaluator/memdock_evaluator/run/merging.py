@@ -36,14 +36,14 @@ def merge(out: Folder, runs: Sequence[Named], command: tuple[str, ...]) -> Manif
     Runs of the same systems are the shards of one; those of other systems stand beside it. Raises `MergeError`,
     `PartError`, `FolderError`, and what `read_run` raises.
     """
-    if out.read(MANIFEST) is not None:
-        raise MergeError(f"{out.address} holds a run already: give another OUT")
+    _refuse_a_run(out)
     if holds_something_else(out):
         raise MergeError(f"{out.address} holds something else than a run: give an empty folder or a new one")
     pieces = [opened(folder, name) for name, folder in runs]
     whole = [_whole(group) for group in _by_systems(pieces)]
     manifest = replace(_joined(whole, pieces), command=command)
     with held(out):
+        _refuse_a_run(out)  # another merge may have ended meanwhile
         rows = Counter[Unit]()
         for piece in pieces:
             piece.copy(out)
@@ -55,8 +55,14 @@ def merge(out: Folder, runs: Sequence[Named], command: tuple[str, ...]) -> Manif
         if (cost := manifest.cost) is not None:
             prices = Prices(date=cost.date, currency=cost.currency, models=_prices(pieces))
             manifest = replace(manifest, cost=bill(manifest.plan, out, expected, prices))
-        out.write(MANIFEST, manifest.to_json())
+        # Also where this process was out of reach for so long that another one has merged: of the two one is the run.
+        out.write(MANIFEST, manifest.to_json(), once=True)
     return manifest
+
+
+def _refuse_a_run(out: Folder) -> None:
+    if out.read(MANIFEST) is not None:
+        raise MergeError(f"{out.address} holds a run already: give another OUT")
 
 
 def _by_systems(pieces: Sequence[Piece]) -> list[list[Piece]]:

@@ -6,6 +6,7 @@ import signal
 from collections.abc import AsyncIterator, Iterator
 from contextlib import AbstractAsyncContextManager, asynccontextmanager
 from pathlib import Path
+from typing import Any
 
 import orjson
 import pytest
@@ -13,8 +14,12 @@ import yaml
 from click.testing import CliRunner, Result
 
 from memdock_evaluator.cli import main
+from memdock_evaluator.results.finalise import totals
 from memdock_evaluator.results.folder import Folder
 from memdock_evaluator.results.lease import leased
+from memdock_evaluator.run import job, merging
+from memdock_evaluator.run.choice import Shard
+from memdock_evaluator.run.merging import merge
 from support.evaluation import ran, served_url, settings, write_data
 from support.manifests import of_kind, rendered
 from support.model_server import ModelServer, serve_models
@@ -90,10 +95,53 @@ def test_another_job_at_the_same_address_is_refused(data: Path, tmp_path: Path) 
     other = index(0, data, tmp_path / "run", "--repeats", 2)
     assert other.exit_code == 2
     assert "repeats: then 1, now 2" in other.output
-    for number in range(2):
-        done = index(number, data, tmp_path / "run", "--of", 2)
-    assert done.exit_code == 1
-    assert "holds another run than that of these 2 shards: give another --out" in done.output
+    fewer = index(0, data, tmp_path / "run", "--of", 2)
+    assert fewer.exit_code == 2
+    assert "holds another run than that of these 2 shards: give another --out" in fewer.output
+    assert not (tmp_path / "run/.shards/1-of-2").exists(), "before anything is done"
+
+
+def test_who_comes_second_to_the_merge_finds_it_done(
+    data: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Two looked before either merged: the second one neither fails nor makes another run of the same shards."""
+    out = tmp_path / "run"
+    for number in range(SIZE - 1):
+        assert index(number, data, out).exit_code == 0
+    whole = []
+
+    def both(*given: Any) -> Any:
+        whole.append(merge(*given))
+        return merge(*given)
+
+    monkeypatch.setattr(job, "merge", both)
+    done = index(SIZE - 1, data, out)
+    assert done.exit_code == 0, done.output
+    assert orjson.loads((out / "manifest.json").read_bytes())["run_id"] == whole[0].run_id
+
+
+def test_a_merge_that_was_out_of_reach_does_not_replace_another(
+    s3: S3, data: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Its lease was taken over while it worked, and it has not noticed yet."""
+    for name, value in s3.environment.items():
+        monkeypatch.setenv(name, value)
+    out = f"s3://{BUCKET}/{tmp_path.name}/late"
+    for number in range(SIZE - 1):
+        assert index(number, data, out).exit_code == 0
+
+    shards = [("", Folder(job.folder_of(out, Shard(number=number, of=SIZE)))) for number in (1, 2, 3)]
+
+    def late(*given: Any) -> Any:
+        monkeypatch.setattr(merging, "totals", totals)
+        s3.files.rm_file(f"{out}/.lease")
+        merge(Folder(out), shards, ())
+        return totals(*given)
+
+    monkeypatch.setattr(merging, "totals", late)
+    done = index(SIZE - 1, data, out)
+    assert done.exit_code == 0, done.output
+    assert orjson.loads(s3.read(f"{out}/manifest.json"))["command"] == [], "the other one's"
 
 
 async def test_each_index_may_spend_its_share_of_the_budget(data: Path, tmp_path: Path) -> None:
