@@ -93,10 +93,11 @@ def test_a_restore_is_the_moment_of_its_dump(stack: WholeStack, tmp_path: Path) 
             assert "green" in memory.retrieve("kept", "what is green", top_k=1).memories[0].text
         audit = stack.keys_file.parent / "audit.jsonl"
         (tmp_path / "audit.jsonl").write_bytes(audit.read_bytes())
-        said = done("reset again", tmp_path, {"MEMDOCK_URL": f"grpc://127.0.0.1:{grpc_port}"})
+        at = {"MEMDOCK_URL": f"grpc://127.0.0.1:{grpc_port}", "SYSTEM": HYBRID}
+        said = done("reset again", tmp_path, at)
         assert "erased 1 memory and 1 turn" in said
         assert len((tmp_path / "spaces.again").read_text().split()) == 1
-        assert "erased 0 memories" in done("reset again", tmp_path, {"MEMDOCK_URL": f"grpc://127.0.0.1:{grpc_port}"})
+        assert "erased 0 memories" in done("reset again", tmp_path, at)
     finally:
         server.stop()
         subprocess.run([POSTGRES_BIN / "psql", url, "-qc", "drop database restored"], check=True)

@@ -17,6 +17,7 @@ import yaml
 from memdock.adapter.command import adapter_command
 from memdock.adapter.hosted import hosted_command
 from memdock.secret_option import SecretOption
+from support.manifests import pods, rendered
 
 ROOT = Path(__file__).parents[2]
 IMAGE = re.compile(r"memdock/(?P<name>[a-z0-9-]+?)(?:-sentence)?(?::(?P<version>.+))?")
@@ -82,6 +83,25 @@ def parts_of_compose() -> Iterator[Part]:
             environment=environment,
             ports=frozenset(map(int, said + published)),
         )
+
+
+def parts_of_manifests(target: str) -> Iterator[Part]:
+    """The containers of ours in a folder of `k8s/`."""
+    for pod in pods(rendered(target)):
+        for container in pod.containers:
+            image = IMAGE.fullmatch(container["image"].removeprefix("registry.example/"))
+            if image is None:
+                continue
+            environment = {each["name"]: str(each.get("value", "")) for each in container.get("env", ())}
+            said = [*re.findall(r":(\d{4,5})\b", " ".join(_own_addresses(environment)))]
+            yield Part(
+                name=pod.name,
+                image=image["name"],
+                version=image["version"],
+                arguments=tuple(container.get("args", ())),
+                environment=environment,
+                ports=frozenset([*map(int, said), *(port["containerPort"] for port in container.get("ports", ()))]),
+            )
 
 
 def _own_addresses(environment: Mapping[str, str]) -> Iterator[str]:

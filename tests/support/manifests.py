@@ -14,8 +14,16 @@ from support.processes import command_path
 Document: TypeAlias = Mapping[str, Any]
 
 K8S = Path(__file__).parents[2] / "k8s"
-TARGETS = ("overlays/local", "overlays/production", "overlays/gpu", "overlays/nightly", "frameworks")
-BESIDE = {"overlays/nightly": "overlays/local", "frameworks": "overlays/local"}
+TARGETS = (
+    *("overlays/local", "overlays/production", "overlays/gpu", "overlays/nightly", "overlays/nightly-production"),
+    *("frameworks", "audit"),
+)
+BESIDE = {
+    "overlays/nightly": "overlays/local",
+    "overlays/nightly-production": "overlays/production",
+    "frameworks": "overlays/local",
+    "audit": "overlays/local",
+}
 """What stands beside another one that is there: name -> that one."""
 WORKLOADS = ("Deployment", "StatefulSet", "Job", "CronJob")
 

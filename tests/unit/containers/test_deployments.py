@@ -1,8 +1,9 @@
-"""A deployment says what the programs know: images, versions, variables, ports. `DEPLOYMENTS` takes another one."""
+"""The deployments say what the programs know: images, versions, variables, ports."""
 
 import re
 import tomllib
 from collections.abc import Callable, Iterable
+from functools import partial
 
 import pytest
 from packaging.requirements import Requirement
@@ -17,12 +18,16 @@ from support.deployment import (
     filled,
     folder_of,
     parts_of_compose,
+    parts_of_manifests,
     variables_of,
     version_of,
 )
 from support.manifests import TARGETS, pods, rendered
 
-DEPLOYMENTS: dict[str, Callable[[], Iterable[Part]]] = {"docker-compose.yml": parts_of_compose}
+DEPLOYMENTS: dict[str, Callable[[], Iterable[Part]]] = {
+    "docker-compose.yml": parts_of_compose,
+    **{f"k8s/{target}": partial(parts_of_manifests, target) for target in TARGETS},
+}
 PARTS = [pytest.param(part, id=f"{name}:{part.name}") for name, parts in DEPLOYMENTS.items() for part in parts()]
 FRAMEWORKS = ("mem0", "mem0g", "graphiti", "cortex", "memos")
 DOCKERFILES = ("containers/Dockerfile", "adapters/Dockerfile")

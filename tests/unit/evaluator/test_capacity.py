@@ -1,6 +1,10 @@
 """`memdock-eval capacity`: times that can be reckoned by hand, what ends first, and how it grows."""
 
+import re
+import subprocess
 from dataclasses import fields, replace
+from math import floor, log10
+from pathlib import Path
 from typing import Any
 
 import orjson
@@ -12,6 +16,7 @@ from memdock_evaluator.capacity.shape import Platform, Prediction, Workload
 from memdock_evaluator.capacity.simulation import predict
 from memdock_evaluator.cli import main
 from memdock_evaluator.results.manifest import Price
+from support.processes import clean_environment, command_path
 
 PRICE = Price(input=1.0, output=10.0)
 NOTHING = Platform(
@@ -140,3 +145,46 @@ def test_times_are_told_in_their_size() -> None:
         "2.5 hours",
         "10.0 days",
     ]
+
+
+README = Path(__file__).parents[3] / "k8s/README.md"
+
+
+@pytest.mark.slow
+def test_the_readmes_table_is_what_its_commands_say(tmp_path: Path) -> None:
+    """Time, money of models and of machines, what ends first; of the last, that it is refused."""
+    text = README.read_text()
+    rows = [line.strip("|").split("|") for line in text.splitlines() if re.match(r"\| .*(days|hours|refused)", line)]
+    found = re.search(r"<!-- capacity -->\n```sh\n(.*?)```", text, re.DOTALL)
+    assert found
+    script = found[1].replace("memdock-eval capacity", "again")
+    # A function that tells each command's end, for the last is to fail.
+    begin = 'again() { "$MEMDOCK_EVAL" capacity "$@" || true; echo ----; }\n'
+    environment = {**clean_environment(), "MEMDOCK_EVAL": str(command_path("memdock-eval"))}
+    done = subprocess.run(
+        ["sh", "-eu", "-c", begin + script], capture_output=True, text=True, env=environment, check=True, cwd=tmp_path
+    )
+    told = done.stdout.split("----\n")[:-1]
+    assert len(told) == len(rows) == 8
+    for (what, time, models, machines, first), said in zip(rows[:-1], told[:-1], strict=True):
+        assert f"\n{time.strip()};" in said, what
+        money = re.search(r"models ([0-9.,]+) USD, machines ([0-9.,]+) ", said)
+        assert money
+        assert (models.strip(), machines.strip()) == (rounded(money[1]), rounded(money[2])), what
+        limit = re.search(r"what ends first: (.*)", said)
+        named = re.search(r"\*\*(?:the )?(.*?)\*\*", first)
+        assert limit
+        assert named
+        assert limit[1] == named[1], what
+        for percent in re.findall(r"(\d+ %)", first):
+            assert f": {percent} of its time" in said, what
+    assert not told[-1]
+    assert "10,540 leases" in rows[-1][4]
+    assert "the leases of 10,540 indexes are" in done.stderr
+
+
+def rounded(money: str) -> str:
+    """To two digits, as the table has it."""
+    value = float(money.replace(",", ""))
+    digits = 1 - floor(log10(value))
+    return f"${round(value, digits):,.{max(0, digits)}f}"

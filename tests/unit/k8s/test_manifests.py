@@ -197,6 +197,15 @@ def pod_of(document: Document, every: list[Pod]) -> Pod:
 
 
 @on_targets
+def test_a_budget_lets_a_node_be_drained(target: str) -> None:
+    """One that asks for all of the pods there are would hold the node for ever."""
+    documents = in_cluster(target)
+    for budget in of_kind(documents, "PodDisruptionBudget"):
+        assert budget["spec"].get("maxUnavailable", 0) >= 1, name_of(budget)
+        assert "minAvailable" not in budget["spec"], name_of(budget)
+
+
+@on_targets
 def test_policies_name_pods_and_ports_that_there_are(target: str) -> None:
     documents = in_cluster(target)
     every = pods(documents)
@@ -289,8 +298,9 @@ def test_gateway_and_adapters_are_found_pod_by_pod(target: str) -> None:
     assert {"gateway", *adapters} <= headless
 
 
-def test_production_speaks_tls_everywhere_outside() -> None:
-    documents = rendered("overlays/production")
+@pytest.mark.parametrize("target", ["overlays/production", "overlays/nightly-production"])
+def test_production_speaks_tls_everywhere_outside(target: str) -> None:
+    documents = in_cluster(target)
     (outside,) = [each for each in documents if name_of(each) == "Service/gateway-outside"]
     assert {port["name"]: port.get("appProtocol") for port in outside["spec"]["ports"]} == {
         "grpc": "https",
@@ -328,7 +338,9 @@ REACHED = {
     "overlays/production": INSIDE,
     "overlays/gpu": INSIDE | STORE | MODELS,
     "overlays/nightly": INSIDE | STORE | {("nightly", "gateway", 7450), ("nightly", "meter", 7480)},
+    "overlays/nightly-production": INSIDE | {("nightly", "gateway", 7450), ("nightly", "meter", 7480)},
     "frameworks": INSIDE | STORE | OF_FRAMEWORKS,
+    "audit": INSIDE | STORE,
 }
 
 
@@ -348,7 +360,17 @@ def test_the_meter_alone_has_a_way_out(target: str) -> None:
     }
     rest = {(pod, ports) for pod, cidr, ports in out if not cidr.endswith("/0")}
     own = {("evaluator", (443,)), ("evaluation", (443,)), *((adapter, (5432,)) for adapter in ADAPTERS)}
-    assert rest == (own if target == "overlays/production" else set())
+    own_of = {"overlays/production": own, "overlays/nightly-production": own | {("nightly", (443,))}}
+    assert rest == own_of.get(target, set())
+
+
+@on_targets
+def test_every_pod_may_ask_for_names(target: str) -> None:
+    documents = in_cluster(target)
+    (names,) = [each for each in of_kind(documents, "NetworkPolicy") if each["metadata"]["name"] == "names"]
+    assert all(selects(names["spec"]["podSelector"], pod.labels) for pod in pods(documents))
+    ports = {(port["protocol"], port["port"]) for rule in names["spec"]["egress"] for port in rule["ports"]}
+    assert ports == {("UDP", 53), ("TCP", 53)}
 
 
 @cache

@@ -3,6 +3,7 @@
 import base64
 import re
 import subprocess
+import sys
 from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
@@ -51,7 +52,7 @@ def ours(documents: tuple[Document, ...]) -> Iterator[tuple[Pod, Mapping[str, An
     """Each container of ours with the command that it runs."""
     for pod in pods(documents):
         for container in pod.containers:
-            if (name := program_of(container)) and name not in FRAMEWORKS:
+            if (name := program_of(container)) and name not in FRAMEWORKS and "command" not in container:
                 yield pod, container, command_of(PROGRAMS[name], container["args"][0])
 
 
@@ -200,7 +201,7 @@ def plans() -> Iterator[tuple[str, Document, Mapping[str, str]]]:
 
 def test_every_plan_is_one(tmp_path: Path) -> None:
     found = list(plans())
-    assert [target for target, _, _ in found] == list(TARGETS[:4])
+    assert [target for target, _, _ in found] == list(TARGETS[:5])
     for target, job, data in found:
         context = click.Context(command_of(evaluator, "job"))
         fields = plan_fields(data["plan.yaml"], target)
@@ -221,6 +222,24 @@ def test_every_plan_is_one(tmp_path: Path) -> None:
             if given["data"] == ["own"]:
                 dialogues = {each.dialogue_id for each in open_dataset(str(own_dataset_path("ru")), language="ru")}
                 assert spec["completions"] <= len(dialogues)
+
+
+def test_the_audit_of_all_gateways_is_printed(tmp_path: Path) -> None:
+    """Also of those that are gone, each in a folder of its own."""
+    for name, line in (("gateway-a", "1"), ("gateway-b", "2")):
+        (tmp_path / name).mkdir()
+        (tmp_path / name / "audit.jsonl").write_text(line + "\n")
+    (pod,) = pods(rendered("audit"))
+    (main,) = pod.spec["containers"]
+    assert main["command"][1:] == ["-c"]
+    (mounted,) = [each["mountPath"] for each in main["volumeMounts"] if each["name"] == "audit"]
+    script = main["args"][0].replace(f'"{mounted}"', repr(str(tmp_path)))
+    assert script != main["args"][0]
+    done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=True)
+    assert done.stdout == "1\n2\n"
+    (gateway,) = [each for each in pods(rendered("base")) if each.name == "gateway"]
+    (own,) = [each for each in gateway.spec["containers"][0]["volumeMounts"] if each["name"] == "audit"]
+    assert (own["mountPath"], own["subPathExpr"]) == ("/audit", "$(POD_NAME)")
 
 
 def test_an_exit_code_of_the_job_is_told_apart_as_the_command_says() -> None:
