@@ -135,6 +135,14 @@ class Begun:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class Recorded:
+    """Memories that outcomes of turns have named, and these turns, in acceptance order."""
+
+    memory_ids: tuple[str, ...] = ()
+    turn_ids: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Taken:
     """What `erase` did: the turns that it made FORGOTTEN, in acceptance order, and a RAW_TURNS residue.
 
@@ -234,6 +242,9 @@ class Ledger(Protocol):
 
     async def open_erasures(self, space: str) -> Sequence[Intent]:
         """Erasures that were begun and not finished, oldest first."""
+
+    async def recorded(self, space: str, memory_ids: Sequence[str]) -> Recorded:
+        """Which of these memories turns of the space are recorded with, and these turns."""
 
     async def foresee(self, intent: Intent, *, turn_ids: Sequence[str], memory_ids: Sequence[str]) -> None:
         """Notes in an open Forget what the system is about to take.

@@ -89,7 +89,8 @@ class System(Protocol):
         """Erases what is selected and what stood on it; repeatable. `session_ids` arrive as their `turn_ids` too.
 
         By memory: that memory, and the turns it was made from (named in `erased_turn_ids`); where FORGET_DRY_RUN is
-        declared a dry run comes first, and what it told counts as erased should this process end in between. By turn:
+        declared a dry run comes first, and what it told counts as erased should this process end in between; without
+        one, the turns whose outcomes have named that memory. By turn:
         what stood on it is rebuilt without it, and turns that stay, whose memories are others since, are told in
         `changed`; ids that the system does not hold are no error. A `MemdockError` that may pass (UNAVAILABLE,
         RESOURCE_EXHAUSTED, DEADLINE_EXCEEDED, ABORTED) is tried again until it does; any other exception is told to the

@@ -142,7 +142,7 @@ def test_two_databases_are_refused(served: RunningAdapter) -> None:
 def test_a_database_that_cannot_be_opened_is_told_in_a_sentence(served: RunningAdapter) -> None:
     away = _refused(served, "--falkordb-url", f"redis://user:secret@127.0.0.1:{free_port()}")
     taken = _refused(served, "--data", str(served.folder))
-    for done, said in ((away, "(falkordb) cannot be opened"), (taken, "(kuzu) cannot be opened")):
+    for done, said in ((away, "(falkordb) cannot be opened"), (taken, "is in use by process")):
         assert done.returncode == 1
         assert said in done.stderr
         assert "Traceback" not in done.stderr

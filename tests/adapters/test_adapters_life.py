@@ -63,6 +63,20 @@ def test_spaces_do_not_see_each_other(served: RunningAdapter) -> None:
         assert client.retrieve(ours, "persimmon").memories
 
 
+def test_a_memory_has_one_name(served: RunningAdapter) -> None:
+    with served.client() as client:
+        if not declares(client, Feature.FORGET_MEMORIES):
+            pytest.skip("it declares no FORGET_MEMORIES")
+        name = space()
+        fill(client, name, turn("t1", "persimmon is my cat"))
+        (memory_id,) = [each.memory_id for each in client.list_memories(name)]
+        others = [memory_id.upper(), f"{{{memory_id}}}", f"urn:uuid:{memory_id}", f" {memory_id}", memory_id[:-1]]
+        others += [memory_id.replace("-", "")] if "-" in memory_id else []
+        forgotten = client.forget(name, memory_ids=others)
+        assert (forgotten.not_found, forgotten.erased_memory_ids, forgotten.erased_turn_ids) == (tuple(others), (), ())
+        assert [each.memory_id for each in client.list_memories(name)] == [memory_id]
+
+
 @pytest.mark.parametrize("by", ["turn", "memory", "reset"])
 def test_what_is_forgotten_is_in_no_store_no_file_and_no_log(served: RunningAdapter, by: str) -> None:
     word, kept = f"persimmon{uuid4().hex}", f"quince{uuid4().hex}"

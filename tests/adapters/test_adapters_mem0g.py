@@ -240,7 +240,7 @@ def test_what_cannot_be_opened_is_told_in_a_sentence(served: RunningAdapter, tmp
     for more, said in (
         (neo4j, "--neo4j-url needs --neo4j-password"),
         ([*neo4j, "--neo4j-password", "x"], "cannot serve: Could not connect to Neo4j"),
-        (["--data", str(served.folder)], f"cannot serve: the graph in {served.folder} cannot be opened"),
+        (["--data", str(served.folder)], f"cannot serve: The folder {served.folder} is in use by process"),
     ):
         refused = run(served.adapter, "memdock-mem0g", "serve", *models, "--embedder-dimension", "64", *more)
         assert refused.returncode != 0

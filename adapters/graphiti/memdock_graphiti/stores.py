@@ -51,7 +51,8 @@ async def open_store(at: StoreAt) -> GraphDriver:
         await driver.build_indices_and_constraints()
     except Exception as fault:
         said = (str(fault).strip() or type(fault).__name__).splitlines()[0].rstrip(".:")
-        raise error("STORE_UNREACHABLE", f"The graph database ({at.name}) cannot be opened: {said}.") from fault
+        place = f" in {at.folder}" if at.name == "kuzu" else ""
+        raise error("STORE_UNREACHABLE", f"The graph database ({at.name}{place}) cannot be opened: {said}.") from fault
     return driver
 
 

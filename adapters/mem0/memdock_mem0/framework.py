@@ -111,10 +111,15 @@ class Mem0:
         return [{"id": row.id, **row.payload} for row in rows]
 
     def memory(self, space: str, memory_id: str) -> Record | None:
-        """One memory of a space; `None` where there is none, or it is another space's."""
+        """One memory of a space; `None` where there is none, or it is another space's.
+
+        An id has one form, that of `str(UUID)`: the store would find it by others as well, and refuse what is none.
+        """
         try:
-            uuid.UUID(memory_id)
-        except ValueError:  # none of mem0's ids: its store would refuse it as an error
+            known = str(uuid.UUID(memory_id)) == memory_id
+        except ValueError:
+            known = False
+        if not known:
             return None
         row = self._memory.vector_store.get(vector_id=memory_id)
         return {"id": row.id, **row.payload} if row is not None and row.payload.get("user_id") == space else None

@@ -182,11 +182,8 @@ class Erasing:
 
     async def _forget(self, intent: Intent, meter: Meter) -> bytes:
         selection = for_system(intent.selection, intent.resolution)
-        foresees = has(self._system.info, Feature.FORGET_DRY_RUN)
-        if selection.memory_ids and foresees and not intent.foreseen_memories:
-            # Which turns a memory stood on only the system can tell, and only until it has taken them.
-            seen = await self._system.forget(intent.space, selection, dry_run=True)
-            await self._ledger.foresee(intent, turn_ids=seen.erased_turn_ids, memory_ids=seen.erased_memory_ids)
+        if selection.memory_ids and not intent.foreseen_memories:
+            await self._foresee(intent, selection)
         erasure = with_foreseen(await self._system.forget(intent.space, selection, dry_run=False), intent)
         for result in erasure.changed:
             check_end(result)
@@ -197,6 +194,17 @@ class Erasing:
             changed=erasure.changed,
         )
         return forget_answer(intent, erasure, taken, meter)
+
+    async def _foresee(self, intent: Intent, selection: Selection) -> None:
+        """Which turns a memory stood on the system can tell, where it has dry runs, and only until it has taken them;
+        else it is what it told as it made the memory."""
+        if has(self._system.info, Feature.FORGET_DRY_RUN):
+            seen = await self._system.forget(intent.space, selection, dry_run=True)
+            turn_ids, memory_ids = seen.erased_turn_ids, seen.erased_memory_ids
+        else:
+            known = await self._ledger.recorded(intent.space, selection.memory_ids)
+            turn_ids, memory_ids = known.turn_ids, known.memory_ids
+        await self._ledger.foresee(intent, turn_ids=turn_ids, memory_ids=memory_ids)
 
     async def _give_up(self, running: Running, fault: BaseException) -> None:
         """A Forget that the system refuses would be refused for ever: its caller is told why and may repeat it."""

@@ -5,7 +5,7 @@ import sqlite3
 from collections.abc import Iterable, Sequence
 from dataclasses import asdict
 
-from memdock.ledger import Begun, ErasureKind, Intent, Resolution
+from memdock.ledger import Begun, ErasureKind, Intent, Recorded, Resolution
 from memdock.types import Selection, TurnResult
 
 _BY_SESSION = """
@@ -101,6 +101,20 @@ def forget_turns(connection: sqlite3.Connection, space: str, turn_ids: Sequence[
         (space, json.dumps(turn_ids), upto),
     ).fetchall()
     return tuple(turn_id for _, turn_id in sorted(rows))
+
+
+def recorded(connection: sqlite3.Connection, space: str, memory_ids: Sequence[str]) -> Recorded:
+    """Which of these memories turns are recorded with, and these turns."""
+    rows = connection.execute(
+        "SELECT turn_id, memory.value FROM turns, json_each(turns.memory_ids) AS memory"
+        " WHERE space = ? AND memory.value IN (SELECT value FROM json_each(?)) ORDER BY seq",
+        (space, json.dumps(memory_ids)),
+    ).fetchall()
+    held = {memory_id for _, memory_id in rows}
+    return Recorded(
+        memory_ids=tuple(each for each in dict.fromkeys(memory_ids) if each in held),
+        turn_ids=tuple(dict.fromkeys(turn_id for turn_id, _ in rows)),
+    )
 
 
 def forget_memories(connection: sqlite3.Connection, space: str, memory_ids: Sequence[str]) -> None:

@@ -14,6 +14,7 @@ from memdock.ledger import (
     Intent,
     LedgerRow,
     PendingTurn,
+    Recorded,
     Resolution,
     Settled,
     Taken,
@@ -121,6 +122,9 @@ class SqliteLedger:
 
     async def open_erasures(self, space: str) -> Sequence[Intent]:
         return self._read(lambda connection: erasure_rows.open_of(connection, space))
+
+    async def recorded(self, space: str, memory_ids: Sequence[str]) -> Recorded:
+        return await self._run(lambda connection: erasure_rows.recorded(connection, space, memory_ids))
 
     async def foresee(self, intent: Intent, *, turn_ids: Sequence[str], memory_ids: Sequence[str]) -> None:
         await self._run(lambda connection: erasure_rows.foresee(connection, intent, turn_ids, memory_ids))

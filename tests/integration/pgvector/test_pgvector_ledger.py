@@ -123,6 +123,7 @@ class Player:
             await ledger.counts(space, upto=pages[len(pages) // 2].seq if pages else None),
             [row.record for row in await ledger.failed(space, limit=4)],
             await ledger.find(space, ["t1", "t2", "t3", "nothing"]),
+            await ledger.recorded(space, ["m1", "m", "nothing", "n"]),
             [self._comparable(intent) for intent in await ledger.open_erasures(space)],
             sorted(await ledger.busy_spaces()),
             await ledger.spent(space),

@@ -1,6 +1,7 @@
 """Forget: what is selected goes, pending or not, and does not come back; the rest stays."""
 
 import asyncio
+from collections.abc import Mapping
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -13,9 +14,9 @@ from memdock.engine import Ledgered
 from memdock.errors import AbortedError, InvalidArgumentError, UnavailableError, UnimplementedError
 from memdock.ledger import Intent
 from memdock.sqlite_ledger import SqliteLedger
-from memdock.types import Component, Erasure, Feature, Selection, TurnResult, TurnState
+from memdock.types import Component, Erasure, Feature, Selection, Support, TurnResult, TurnState
 from support.served import SPACE, found, reason_of, served, states, turn, turns, until
-from support.toys import ToySystem, without
+from support.toys import ALL_FEATURES, ToySystem, without
 
 
 async def test_by_turn_what_stood_on_it_is_rebuilt_without_it(tmp_path: Path) -> None:
@@ -311,12 +312,13 @@ async def test_a_refusal_that_comes_at_once_is_not_missed(tmp_path: Path) -> Non
     await service.close()
 
 
+@pytest.mark.parametrize("features", [ALL_FEATURES, without(Feature.FORGET_DRY_RUN)], ids=["dry runs", "none"])
 @pytest.mark.parametrize("again", ["in the process", "after a restart"])
 async def test_what_went_with_a_memory_is_told_though_the_ledger_was_away_then(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, again: str
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, again: str, features: Mapping[Feature, Support]
 ) -> None:
     """The system has taken the memory and no longer knows its turns; they must not stay SEARCHABLE without a memory."""
-    system = ToySystem(chunk=2)
+    system = ToySystem(chunk=2, features=features)
     erase = SqliteLedger.erase
     away = UnavailableError("STORE_UNREACHABLE", "the disk is full")
     async with served(system, tmp_path) as client:

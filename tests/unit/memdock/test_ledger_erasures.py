@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 import pytest_asyncio
 
-from memdock.ledger import Begun, Counts, ErasureKind, Intent, Resolution, Settled
+from memdock.ledger import Begun, Counts, ErasureKind, Intent, Recorded, Resolution, Settled
 from memdock.sqlite_ledger import SqliteLedger
 from memdock.system import Outcome
 from memdock.types import Component, ModelUsage, Residue, Selection, Turn, TurnError, TurnResult, TurnState
@@ -102,6 +102,13 @@ async def test_erased_memories_vanish_from_the_turns_that_stay(ledger: SqliteLed
     assert (await states(ledger))["a"] is TurnState.SEARCHABLE
     await ledger.erase(intent, memory_ids=["m1"])
     assert (await ledger.find(SPACE, ["a"]))["a"].memory_ids == ("m2",)
+
+
+async def test_turns_are_known_by_the_memories_that_their_outcomes_named(ledger: SqliteLedger) -> None:
+    assert await ledger.recorded(SPACE, ["m9", "m2", "m2"]) == Recorded(memory_ids=("m2",), turn_ids=("a", "b"))
+    assert await ledger.recorded(SPACE, ["m9"]) == await ledger.recorded("sibling", ["m1"]) == Recorded()
+    await forget(ledger, Selection(turn_ids=("a",)))
+    assert await ledger.recorded(SPACE, ["m1"]) == Recorded(memory_ids=("m1",), turn_ids=("b",))
 
 
 async def test_turns_that_have_changed_are_told_as_they_are_now(ledger: SqliteLedger) -> None:

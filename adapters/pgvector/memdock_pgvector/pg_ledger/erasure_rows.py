@@ -7,7 +7,7 @@ from typing import Any
 from psycopg import AsyncConnection
 from psycopg.types.json import Jsonb
 
-from memdock.ledger import Begun, ErasureKind, Intent, Resolution
+from memdock.ledger import Begun, ErasureKind, Intent, Recorded, Resolution
 from memdock.types import Selection, TurnResult
 
 
@@ -116,6 +116,21 @@ async def forget_turns(
         [space, list(turn_ids), upto],
     )
     return tuple(turn_id for _, turn_id in sorted(await cursor.fetchall()))
+
+
+async def recorded(connection: AsyncConnection, space: str, memory_ids: Sequence[str]) -> Recorded:
+    """Which of these memories turns are recorded with, and these turns."""
+    cursor = await connection.execute(
+        "SELECT turn_id, memory_id FROM turn, jsonb_array_elements_text(memory_ids) AS memory_id"
+        " WHERE space = %(space)s AND memory_ids ?| %(ids)s AND memory_id = ANY(%(ids)s) ORDER BY seq",
+        {"space": space, "ids": list(memory_ids)},
+    )
+    rows = await cursor.fetchall()
+    held = {memory_id for _, memory_id in rows}
+    return Recorded(
+        memory_ids=tuple(each for each in dict.fromkeys(memory_ids) if each in held),
+        turn_ids=tuple(dict.fromkeys(turn_id for turn_id, _ in rows)),
+    )
 
 
 async def forget_memories(connection: AsyncConnection, space: str, memory_ids: Sequence[str]) -> None:

@@ -15,6 +15,7 @@ from memdock.ledger import (
     Intent,
     LedgerRow,
     PendingTurn,
+    Recorded,
     Resolution,
     Settled,
     Taken,
@@ -120,6 +121,10 @@ class PgLedger:
     async def open_erasures(self, space: str) -> Sequence[Intent]:
         async with self._database.connection() as connection:
             return await erasure_rows.open_of(connection, space)
+
+    async def recorded(self, space: str, memory_ids: Sequence[str]) -> Recorded:
+        async with self._database.connection() as connection:
+            return await erasure_rows.recorded(connection, space, memory_ids)
 
     async def foresee(self, intent: Intent, *, turn_ids: Sequence[str], memory_ids: Sequence[str]) -> None:
         async with self._write() as connection:
