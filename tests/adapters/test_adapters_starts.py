@@ -75,4 +75,4 @@ def test_a_damaged_file_is_told_in_a_sentence(adapter: Adapter, home: Path, mode
         assert str(home / "data") in refusal(adapter, home, models), file
         file.write_bytes(whole)
     with running(adapter, home, models) as served, served.client() as client:
-        assert client.retrieve("one", "persimmon").memories
+        assert [each.turn_id for each in client.list_turns("one")] == ["t1"]

@@ -7,7 +7,7 @@ from datetime import datetime
 from importlib.metadata import version
 
 from memdock.adapter.framework_calls import outcome_of
-from memdock.adapter.hosted import settled, user_of
+from memdock.adapter.hosted import HostedSystem, settled, user_of
 from memdock.adapter.native_ids import NativeIds, source_of
 from memdock.adapter.pairs import Halves, add_groups, group_turns, halves_of
 from memdock.errors import MemdockError, error
@@ -46,7 +46,7 @@ _LATE = "mem0 is still at work on an add: what comes of it is not told here, and
 _HISTORY = "mem0 keeps what was sent in its events, and histories of memories: no call deletes either"
 
 
-class Mem0HostedSystem:
+class Mem0HostedSystem(HostedSystem):
     """See `memdock.system.System`.
 
     `pairs`: a user's turn and its reply are one add, else each turn is. `processing_s`: how long mem0 may take over an
@@ -54,6 +54,7 @@ class Mem0HostedSystem:
     """
 
     def __init__(self, name: str, mem0: Mem0Platform, ids: NativeIds, *, pairs: bool, processing_s: float) -> None:
+        super().__init__(mem0.check)
         self._mem0 = mem0
         self._ids = ids
         self._pairs = pairs
@@ -73,21 +74,6 @@ class Mem0HostedSystem:
             },
             config={"unit": "pair" if pairs else "turn", "threshold": 0.0},
         )
-
-    async def start(self) -> None:
-        """Raises where mem0 does not know the key; a service that is away may come back."""
-        try:
-            await self._mem0.check()
-        except MemdockError as fault:
-            if fault.reason == "PROVIDER_AUTH_FAILED":
-                raise
-
-    async def close(self) -> None:
-        """Nothing is open here."""
-
-    async def check_ready(self) -> None:
-        """Raises while mem0 cannot be reached."""
-        await self._mem0.check()
 
     async def add(self, space: str, turns: Sequence[Turn], *, final: bool) -> Batch:
         """One add a group of turns, each waited for, in order; a group that fails leaves the others be."""

@@ -4,6 +4,7 @@ import json
 from collections.abc import Callable
 from typing import Any
 
+from memdock.adapter.model_calls import json_object
 from memdock.errors import error
 
 
@@ -16,22 +17,12 @@ def checked(ask: Callable[..., Any]) -> Callable[..., Any]:
 
     def asked(*given: Any, **more: Any) -> Any:
         reply = ask(*given, **more)
-        memories = _object(reply if isinstance(reply, str) else "").get("memory")
+        memories = (json_object(reply if isinstance(reply, str) else "") or {}).get("memory")
         if not isinstance(memories, list) or not all(_is_memory(each) for each in memories):
             raise error("PROVIDER_PROTOCOL_ERROR", "The model answered no list of memories, which it was asked for.")
         return json.dumps({"memory": memories})
 
     return asked
-
-
-def _object(reply: str) -> dict[str, Any]:
-    """The JSON object in a reply, fenced or between other words; an empty one where there is none."""
-    first, last = reply.find("{"), reply.rfind("}")
-    try:
-        found = json.loads(reply[first : last + 1], strict=False) if 0 <= first < last else {}
-    except ValueError:
-        return {}
-    return found if isinstance(found, dict) else {}
 
 
 def _is_memory(value: Any) -> bool:

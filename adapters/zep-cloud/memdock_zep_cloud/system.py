@@ -8,7 +8,7 @@ from importlib.metadata import version
 from itertools import groupby
 
 from memdock.adapter.framework_calls import outcome_of
-from memdock.adapter.hosted import settled, user_of
+from memdock.adapter.hosted import HostedSystem, settled, user_of
 from memdock.errors import MemdockError
 from memdock.system import Batch, SystemInfo
 from memdock.types import (
@@ -50,10 +50,11 @@ class _Origin:
     said: datetime | None
 
 
-class ZepCloudSystem:
+class ZepCloudSystem(HostedSystem):
     """See `memdock.system.System`. `processing_s`: how long Zep may take over a turn, in seconds."""
 
     def __init__(self, name: str, zep: Zep, *, reranker: str, processing_s: float) -> None:
+        super().__init__(zep.check)
         self._zep = zep
         self._reranker = reranker
         self._processing_s = processing_s
@@ -71,21 +72,6 @@ class ZepCloudSystem:
             limits=Limits(max_top_k=MOST_FACTS),
             config={"scope": "edges", "reranker": reranker},
         )
-
-    async def start(self) -> None:
-        """Raises where Zep does not know the key; a service that is away may come back."""
-        try:
-            await self._zep.check()
-        except MemdockError as fault:
-            if fault.reason == "PROVIDER_AUTH_FAILED":
-                raise
-
-    async def close(self) -> None:
-        """Nothing is open here."""
-
-    async def check_ready(self) -> None:
-        """Raises while Zep cannot be reached."""
-        await self._zep.check()
 
     async def add(self, space: str, turns: Sequence[Turn], *, final: bool) -> Batch:  # noqa: ARG002 - nothing waits
         """The first turns, as many as are one request's: sent at once, then waited for one by one, in order."""

@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 import click
 
 from memdock.adapter.command import Open, Settings, address, option, served_command
-from memdock.errors import error
+from memdock.errors import MemdockError, error
 
 _FIRST_LOOK_S, _LONGEST_LOOK_S = 0.05, 2.0
 
@@ -36,6 +36,28 @@ def hosted_command(
     It has no options of models: those are the service's, and what it asks of them is not known.
     """
     return served_command(name, words, _read, open_system, (*_shared(url), *options))
+
+
+class HostedSystem:
+    """The part of a system that its service decides: `check` asks that whether it knows the key."""
+
+    def __init__(self, check: Callable[[], Awaitable[None]]) -> None:
+        self._check = check
+
+    async def start(self) -> None:
+        """Raises where the service does not know the key; one that is away may come back."""
+        try:
+            await self._check()
+        except MemdockError as fault:
+            if fault.reason == "PROVIDER_AUTH_FAILED":
+                raise
+
+    async def close(self) -> None:
+        """Nothing is open here."""
+
+    async def check_ready(self) -> None:
+        """Raises while the service cannot be reached."""
+        await self._check()
 
 
 def user_of(system: str, space: str) -> str:

@@ -229,7 +229,7 @@ def _reply_failure(kind: str, asked: dict[str, Any], reply: dict[str, Any], dime
     content = message.get("content")
     if not isinstance(content, str) or not content.strip():
         return error("PROVIDER_PROTOCOL_ERROR", "The model answered nothing.")
-    if _get(asked.get("response_format"), "type") in _JSON_FORMATS and not _holds_json(content):
+    if _get(asked.get("response_format"), "type") in _JSON_FORMATS and json_object(content) is None:
         return error("PROVIDER_PROTOCOL_ERROR", "The model answered no JSON, which it was asked for.")
     return None
 
@@ -267,16 +267,14 @@ def _floats(encoded: str) -> tuple[float, ...]:
         return ()
 
 
-def _holds_json(content: str) -> bool:
-    """Whether there is a JSON object in it, fenced or between other words: frameworks take it out from there."""
-    first, last = content.find("{"), content.rfind("}")
-    if first < 0 or last < first:
-        return False
+def json_object(text: str) -> dict[str, Any] | None:
+    """The JSON object in a reply, fenced or between other words, where frameworks take it out; `None` without one."""
+    first, last = text.find("{"), text.rfind("}")
     try:
-        json.loads(content[first : last + 1], strict=False)
-    except ValueError:
-        return False
-    return True
+        found = json.loads(text[first : last + 1], strict=False) if 0 <= first < last else None
+    except (ValueError, RecursionError):
+        return None
+    return found if isinstance(found, dict) else None
 
 
 def _metered(header: str) -> dict[str, int]:

@@ -4,6 +4,8 @@ import fcntl
 import os
 import secrets
 import sqlite3
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 
 from memdock.errors import UnavailableError
@@ -80,39 +82,55 @@ class Owner:
         os.close(self._descriptor)
 
 
+def is_of_the_disk(error: sqlite3.Error) -> bool:
+    """Whether it says that the file cannot be read or written, or is damaged (which has no class of its own)."""
+    return isinstance(error, sqlite3.OperationalError) or type(error) is sqlite3.DatabaseError
+
+
 def open_writer(path: Path) -> sqlite3.Connection:
     """The only connection that writes: every commit is on the disk, what is deleted is overwritten."""
     if sqlite3.sqlite_version_info < _OLDEST_SQLITE:
         needed = ".".join(map(str, _OLDEST_SQLITE))
         raise UnavailableError("STORE_UNREACHABLE", f"SQLite {needed} is needed, this is {sqlite3.sqlite_version}.")
     path.touch(mode=0o600)  # it holds what people said; SQLite gives the files beside it the same mode
-    try:
-        connection = _connect(path)
+    with _opened(path) as connection:
         connection.execute("PRAGMA journal_mode = WAL")
         connection.execute("PRAGMA synchronous = FULL")
         connection.execute("PRAGMA secure_delete = ON")
         _create_tables(connection, path)
+    return connection
+
+
+def open_reader(path: Path) -> tuple[sqlite3.Connection, bytes]:
+    """A connection that reads beside the writer, and the key under which this ledger keeps content digests."""
+    with _opened(path) as connection:
+        connection.execute("PRAGMA query_only = ON")
+        row = connection.execute("SELECT key FROM keys WHERE name = 'digest'").fetchone()
+        if row is None:
+            raise sqlite3.DatabaseError("its key is gone")
+    return connection, bytes(row[0])
+
+
+@contextmanager
+def _opened(path: Path) -> Iterator[sqlite3.Connection]:
+    """A connection, which is closed where the block fails."""
+    try:
+        connection = sqlite3.connect(path, timeout=_BUSY_TIMEOUT_S, isolation_level=None, check_same_thread=False)
     except sqlite3.Error as problem:
-        raise UnavailableError(
-            "STORE_UNREACHABLE", f"The ledger {path} cannot be opened ({problem}); name another file, or mend it."
-        ) from None
-    return connection
+        raise _not_opened(path, problem) from None
+    try:
+        yield connection
+    except BaseException as problem:
+        connection.close()
+        if isinstance(problem, sqlite3.Error):
+            raise _not_opened(path, problem) from None
+        raise
 
 
-def open_reader(path: Path) -> sqlite3.Connection:
-    """A connection that reads beside the writer."""
-    connection = _connect(path)
-    connection.execute("PRAGMA query_only = ON")
-    return connection
-
-
-def digest_key(connection: sqlite3.Connection) -> bytes:
-    """The key under which this ledger keeps content digests."""
-    return bytes(connection.execute("SELECT key FROM keys WHERE name = 'digest'").fetchone()[0])
-
-
-def _connect(path: Path) -> sqlite3.Connection:
-    return sqlite3.connect(path, timeout=_BUSY_TIMEOUT_S, isolation_level=None, check_same_thread=False)
+def _not_opened(path: Path, problem: Exception) -> UnavailableError:
+    return UnavailableError(
+        "STORE_UNREACHABLE", f"The ledger {path} cannot be opened ({problem}); name another file, or mend it."
+    )
 
 
 def _create_tables(connection: sqlite3.Connection, path: Path) -> None:

@@ -2,6 +2,7 @@
 
 import sqlite3
 from collections.abc import Awaitable, Callable, Mapping, Sequence
+from contextlib import ExitStack
 from pathlib import Path
 from typing import Any, TypeVar
 
@@ -20,7 +21,7 @@ from memdock.ledger import (
     Taken,
 )
 from memdock.sqlite_ledger import cost_rows, erasure_rows, turn_rows
-from memdock.sqlite_ledger.files import Owner, digest_key, open_reader
+from memdock.sqlite_ledger.files import Owner, is_of_the_disk, open_reader, open_writer
 from memdock.sqlite_ledger.writer import Writer
 from memdock.types import Component, ModelUsage, Residue, Selection, Turn, TurnRecord, TurnResult
 
@@ -182,7 +183,9 @@ class SqliteLedger:
     def _read(self, work: Callable[[sqlite3.Connection], Result]) -> Result:
         try:
             return work(self._open.reader)
-        except sqlite3.OperationalError as error:
+        except sqlite3.Error as error:
+            if not is_of_the_disk(error):
+                raise
             raise UnavailableError(
                 "STORE_UNREACHABLE", "The ledger cannot be read; look at its disk.", retry_after_s=1.0
             ) from error
@@ -193,13 +196,13 @@ class _Opened:
 
     def __init__(self, path: Path) -> None:
         self._owner = Owner(path, f"The ledger {path}", "name another file")
-        try:
-            self.writer = Writer(path)
-            self.reader = open_reader(path)
-            self.digest_key = digest_key(self.reader)
-        except BaseException:
-            self._owner.release()
-            raise
+        with ExitStack() as undo:
+            undo.callback(self._owner.release)
+            writing = open_writer(path)
+            undo.callback(writing.close)
+            self.reader, self.digest_key = open_reader(path)
+            self.writer = Writer(writing)
+            undo.pop_all()
 
     async def close(self) -> None:
         await self.writer.close()

@@ -9,13 +9,12 @@ import threading
 from collections import deque
 from collections.abc import Callable
 from dataclasses import dataclass
-from pathlib import Path
 from typing import Any, TypeVar
 
 import structlog
 
 from memdock.errors import UnavailableError
-from memdock.sqlite_ledger.files import open_writer
+from memdock.sqlite_ledger.files import is_of_the_disk
 
 _MAX_GROUP = 128
 
@@ -32,10 +31,10 @@ class _Job:
 
 
 class Writer:
-    """Runs jobs on the writing connection, in the order in which they were handed in."""
+    """Runs jobs on the writing connection, in the order in which they were handed in; it closes that at its end."""
 
-    def __init__(self, path: Path) -> None:
-        self._connection = open_writer(path)
+    def __init__(self, connection: sqlite3.Connection) -> None:
+        self._connection = connection
         self._loop = asyncio.get_running_loop()
         self._jobs: deque[_Job] = deque()
         self._closing = False
@@ -110,10 +109,8 @@ class Writer:
 def _attempt(job: _Job, connection: sqlite3.Connection) -> tuple[Any, Exception | None]:
     try:
         return job.work(connection), None
-    except sqlite3.OperationalError as error:
-        return None, _unreachable(error)
     except Exception as error:  # noqa: BLE001 - it is raised again where the job was handed in
-        return None, error
+        return None, _unreachable(error) if isinstance(error, sqlite3.Error) and is_of_the_disk(error) else error
 
 
 def _unreachable(error: sqlite3.Error) -> UnavailableError:

@@ -12,6 +12,7 @@ import pytest
 from memdock.errors import UnavailableError
 from memdock.ledger import ErasureKind, Settled
 from memdock.sqlite_ledger import SqliteLedger
+from memdock.sqlite_ledger.files import open_writer
 from memdock.sqlite_ledger.writer import Writer
 from memdock.system import Outcome
 from memdock.types import Selection, Turn, TurnState
@@ -47,6 +48,29 @@ async def test_a_missing_folder_and_a_foreign_layout_are_told(tmp_path: Path) ->
     for _ in range(2):  # the refusal gives the owner's lock back
         with pytest.raises(UnavailableError, match="has layout 99"):
             await ledger.open()
+
+
+async def test_whatever_part_of_a_file_is_damaged_is_told_as_that(tmp_path: Path) -> None:
+    path = tmp_path / "ledger.db"
+    ledger = SqliteLedger(path)
+    await ledger.open()
+    for start in range(0, 400, 100):
+        await ledger.admit("one", [turn(f"t{n}", "word " * 20) for n in range(start, start + 100)])
+    await ledger.close()
+    whole = path.read_bytes()
+    told = 0
+    for page in range(0, len(whole), 4096):
+        path.write_bytes(whole[:page] + b"\xa5" * 4096 + whole[page + 4096 :])
+        try:
+            await ledger.open()
+            await ledger.busy_spaces()
+            await ledger.turns("one", after=0, limit=1000)
+            await ledger.admit("one", [turn("another", "x")])
+        except UnavailableError:
+            told += 1
+        finally:
+            await ledger.close()
+    assert told > len(whole) // 4096 // 2
 
 
 async def test_a_file_that_is_no_ledger_is_told_and_left_as_it_is(tmp_path: Path) -> None:
@@ -114,7 +138,7 @@ async def test_content_goes_when_a_turn_is_settled(tmp_path: Path) -> None:
 
 
 async def test_a_job_that_raises_takes_back_only_itself(tmp_path: Path) -> None:
-    writer = Writer(tmp_path / "ledger.db")
+    writer = Writer(open_writer(tmp_path / "ledger.db"))
     held = threading.Event()
 
     def insert(name: str, *, fail: bool = False) -> object:
@@ -139,7 +163,7 @@ async def test_a_job_that_raises_takes_back_only_itself(tmp_path: Path) -> None:
 
 
 async def test_a_full_disk_is_told_without_loss(tmp_path: Path) -> None:
-    writer = Writer(tmp_path / "ledger.db")
+    writer = Writer(open_writer(tmp_path / "ledger.db"))
     (pages,) = await writer.run(lambda connection: connection.execute("PRAGMA page_count").fetchone())
     await writer.run_alone(lambda connection: connection.execute(f"PRAGMA max_page_count = {pages + 2}").fetchone())
 
@@ -154,7 +178,7 @@ async def test_a_full_disk_is_told_without_loss(tmp_path: Path) -> None:
 
 
 async def test_the_loop_does_not_wait_for_the_disk(tmp_path: Path) -> None:
-    writer = Writer(tmp_path / "ledger.db")
+    writer = Writer(open_writer(tmp_path / "ledger.db"))
     slow = asyncio.ensure_future(writer.run(lambda connection: time.sleep(0.3)))
     started = time.perf_counter()
     await asyncio.sleep(0.01)

@@ -1,8 +1,8 @@
 """What a model answers to MemOS's extraction: its memories, or a failure."""
 
-import json
 from typing import Any
 
+from memdock.adapter.model_calls import json_object
 from memdock.errors import error
 from memdock_memos.framework.losses import lose
 
@@ -17,7 +17,7 @@ def read_extraction(reply: str) -> Record:
     MemOS itself takes such a reply for "nothing to remember", or stores the dialogue as it is, and drops memories of a
     type that it does not know. Here those are LongTermMemory, as MemOS has it elsewhere.
     """
-    found = _object(reply)
+    found = json_object(reply) or {}
     memories = found.get("memory list")
     if not isinstance(memories, list) or not all(_is_memory(each) for each in memories):
         raise lose(error("PROVIDER_PROTOCOL_ERROR", "The model answered no list of memories, which it was asked for."))
@@ -26,16 +26,6 @@ def read_extraction(reply: str) -> Record:
         "memory list": [_memory(each) for each in memories],
         "summary": summary if isinstance(summary, str) else "",
     }
-
-
-def _object(reply: str) -> Record:
-    """The JSON object in a reply, fenced or between other words; an empty one where there is none."""
-    first, last = reply.find("{"), reply.rfind("}")
-    try:
-        found = json.loads(reply[first : last + 1], strict=False) if 0 <= first < last else {}
-    except ValueError:
-        return {}
-    return found if isinstance(found, dict) else {}
 
 
 def _is_memory(value: Any) -> bool:
