@@ -1,5 +1,6 @@
 #!/bin/sh
 # Fills the environment of an image, /opt/memdock; used by the Dockerfiles while they build.
+#   install.sh tools                what builds our distributions, in /opt/build, which no image gets
 #   install.sh pinned FILE [MORE]   what FILE pins, from /wheels where all of it is there, else from the package index;
 #                                   then what MORE pins without hashes
 #   install.sh source ADAPTER       what the adapter's source.txt pins, where it has one: from a clone in /sources/ADAPTER
@@ -8,14 +9,21 @@
 set -eu
 export PIP_DISABLE_PIP_VERSION_CHECK=1 PIP_ROOT_USER_ACTION=ignore
 
+install_pinned() { # ENVIRONMENT FILE [OPTION]...
+  environment=$1 file=$2
+  shift 2
+  pip="python -m pip --python $environment/bin/python install --quiet --no-deps --require-hashes --find-links /wheels $*"
+  $pip --no-index -r "$file" 2>/dev/null || $pip -r "$file"
+}
+
 case $1 in
+tools)
+  python -m venv --without-pip /opt/build
+  install_pinned /opt/build requirements/build.txt --no-compile
+  ;;
 pinned)
   python -m venv --without-pip /opt/memdock # it gets no pip: what is in it stays as it is
-  python -m venv --without-pip /opt/build
-  for pair in "/opt/build requirements/build.txt" "/opt/memdock $2"; do
-    pip="python -m pip --python ${pair% *}/bin/python install --quiet --no-deps --require-hashes --find-links /wheels"
-    $pip --no-index -r "${pair#* }" 2>/dev/null || $pip -r "${pair#* }"
-  done
+  install_pinned /opt/memdock "$2"
   [ -z "${3:-}" ] || python -m pip --python /opt/memdock/bin/python install --quiet --find-links /wheels -r "$3"
   ;;
 source)

@@ -1,16 +1,14 @@
 """One stack for all tests of containers, and the same evaluation without containers to hold it against."""
 
 import os
-import shutil
-from collections.abc import Collection, Iterator
+from collections.abc import Callable, Collection, Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
 import orjson
 import pytest
 
-from support.compose import ROOT, Stack, stack
-from support.processes import run_command
+from support.compose import Stack, stack
 
 HERE = Path(__file__).parent
 
@@ -44,14 +42,25 @@ class Outside:
 
 
 @pytest.fixture(scope="session")
-def outside(tmp_path_factory: pytest.TempPathFactory) -> Outside:
-    """The same run without a container, as a user types it."""
-    out = tmp_path_factory.mktemp("outside")
-    work = ROOT / ".memdock"  # with the embeddings of an earlier `make demo`, where there was one
-    done = run_command("memdock-eval", "demo", "--out", out / "run", "--work", work, timeout_s=400)
-    assert done.code == 0, done.words
-    shutil.copy2(work / "embeddings.sqlite", out)
-    return Outside(rows=(out / "run" / "outcomes.jsonl").read_bytes(), embeddings=out / "embeddings.sqlite")
+def outside() -> Outside:
+    """The same run without a container, as a user types it: `run.sh` makes it while images are built."""
+    made = Path(os.environ["CONTAINERS"])
+    return Outside(rows=(made / "run" / "outcomes.jsonl").read_bytes(), embeddings=made / "embeddings.sqlite")
+
+
+FIGURES = pytest.StashKey[list[str]]()
+
+
+@pytest.fixture
+def figure(request: pytest.FixtureRequest) -> Callable[[str], None]:
+    """Tells a figure at the end of all tests; it is no test itself."""
+    return request.config.stash.setdefault(FIGURES, []).append
+
+
+def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter, config: pytest.Config) -> None:
+    """What was measured by the way."""
+    for line in config.stash.get(FIGURES, []):
+        terminalreporter.write_line(line)
 
 
 @pytest.fixture(scope="session")

@@ -10,6 +10,8 @@ step() { printf '\n== %s (%ss)\n' "$1" "$SECONDS"; }
 
 work=$(mktemp -d)
 end() {
+  for job in $(jobs -p); do kill "$job" 2>/dev/null || true; done
+  wait
   if [ -s "$work/engine" ]; then # the one that was started here
     kill "$(cat "$work/engine")" 2>/dev/null || true
     tail --pid="$(cat "$work/engine")" -f /dev/null
@@ -34,10 +36,14 @@ fi
 mkdir -p "$work/docker/cli-plugins"
 ln -s "$compose" "$work/docker/cli-plugins/"
 export DOCKER_CONFIG=$work/docker
-step "images"
-if [ -z "${BASE_IMAGE:-}" ]; then
-  export BASE_IMAGE=memdock/python-base:local
-  $here/base.sh "$BASE_IMAGE"
+step "images, and meanwhile the evaluation outside of them"
+wheels() { pip --disable-pip-version-check download -qq --no-deps --only-binary=:all: -d containers/wheels "${@/#/-r}"; }
+evaluate_outside() { # with the embeddings of an earlier `make demo`, where there was one
+  memdock-eval demo --out "$work/run" --work .memdock && cp .memdock/embeddings.sqlite "$work"
+}
+if [ -z "${ADAPTERS:-}" ]; then
+  evaluate_outside >"$work/outside.log" 2>&1 &
+  outside=$!
 fi
 files=(--file docker-compose.yml)
 pins=(requirements/build.txt {gateway,evaluator,services/embedder,services/meter,adapters/pgvector}/requirements.txt)
@@ -47,6 +53,13 @@ if [ -z "${PGVECTOR_IMAGE:-}" ]; then
   export PGVECTOR_IMAGE=memdock/pgvector:local
   files=(--file docker-compose.yml --file $here/stand-ins.yml)
 fi
+wheels "${pins[@]}" &
+wheels=$!
+if [ -z "${BASE_IMAGE:-}" ]; then
+  export BASE_IMAGE=memdock/python-base:local
+  $here/base.sh "$BASE_IMAGE"
+fi
+wait "$wheels"
 chosen=() tests=("$here")
 for adapter in ${ADAPTERS:-}; do
   if [ -f "adapters/$adapter/source.txt" ] && [ ! -e "containers/sources/$adapter" ] &&
@@ -57,9 +70,8 @@ for adapter in ${ADAPTERS:-}; do
   chosen+=("$adapter")
   tests=("$here/test_containers_adapters.py")
 done
+if [ -n "${ADAPTERS:-}" ] && [ ${#chosen[@]} = 0 ]; then exit 0; fi
 export ADAPTERS="${chosen[*]}"
-wheels() { pip --disable-pip-version-check download -qq --no-deps --only-binary=:all: -d containers/wheels "${@/#/-r}"; }
-wheels "${pins[@]}"
 REVISION=$(git rev-parse HEAD 2>/dev/null || echo unknown)
 export REVISION
 COMPOSE_PROFILES=meter docker compose "${files[@]}" build --quiet
@@ -69,5 +81,6 @@ for adapter in "${chosen[@]}"; do
   COMPOSE_PROFILES=$adapter docker compose build --quiet "$adapter"
 done
 step "tests"
-CONTAINERS=1 pytest -m containers "${tests[@]}" "$@"
+[ -z "${outside:-}" ] || wait "$outside" || { cat "$work/outside.log"; exit 1; }
+CONTAINERS=$work pytest -m containers "${tests[@]}" "$@"
 step "done"

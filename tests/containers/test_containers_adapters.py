@@ -4,7 +4,7 @@
 """
 
 import os
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager
 from pathlib import Path
 
@@ -109,9 +109,9 @@ def test_what_is_stored_outlives_the_adapter_and_is_forgotten(behind: Stack, ada
     assert bool(used.strip()) is (adapter.service is None)
 
 
-def test_its_container_is_bounded_and_its_image_small(behind: Stack, adapter: Adapter) -> None:
+def test_its_container_and_its_image_are_as_all(behind: Stack, adapter: Adapter, figure: Callable[[str], None]) -> None:
     check_bounds(behind, adapter.name)
-    print(f"{adapter.name}: {check_image(behind, adapter.name)} MB beside the base")
+    figure(f"{adapter.name}: {check_image(behind, adapter.name)} MB beside the base")
 
 
 def test_it_reaches_its_store_its_models_or_its_service_and_nothing_else(behind: Stack, adapter: Adapter) -> None:

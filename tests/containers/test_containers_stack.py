@@ -2,6 +2,7 @@
 
 import asyncio
 import json
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -18,13 +19,16 @@ MOST_GATEWAY_MB = 250
 MIB = 1 << 20
 
 
-def test_the_core_stack_is_up_and_idles_in_little_memory(up: Stack) -> None:
+def test_the_core_stack_is_up_and_idles_in_little_memory(up: Stack, figure: Callable[[str], None]) -> None:
     assert up.services == sorted([*CORE, "meter"])
     used = {}
     for service in CORE:
         lines = docker("exec", "--user", "0", up.container(service), "cat", _memory_file(up, service))
         used[service] = int(lines) / MIB
-    print(f"up in {up.started_s:.1f} s; idle MB: { ({name: round(mb) for name, mb in used.items()}) }")
+    figure(f"from `up` to all healthy: {up.started_s:.1f} s, at most 60 wanted")
+    figure(
+        f"idle, MB: {sum(used.values()):.0f} of {MOST_IDLE_MB}: { ({name: round(mb) for name, mb in used.items()}) }"
+    )
     assert sum(used.values()) <= MOST_IDLE_MB, used
 
 
@@ -48,9 +52,9 @@ def test_no_secret_stands_in_the_environment(up: Stack) -> None:
         assert key not in said, service
 
 
-def test_images_have_labels_a_fixed_entry_and_no_tools(up: Stack) -> None:
+def test_images_have_labels_a_fixed_entry_and_no_tools(up: Stack, figure: Callable[[str], None]) -> None:
     megabytes = {service: check_image(up, service) for service in sorted(set(up.services) - {"postgres"})}
-    print(f"images, MB beside the base: {megabytes}")
+    figure(f"images, MB beside the base: {megabytes}")
     assert megabytes["gateway"] <= MOST_GATEWAY_MB
 
 
