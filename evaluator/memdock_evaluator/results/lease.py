@@ -1,6 +1,11 @@
 """One process at a time at an address that has no locks: a lease object that its holder renews while it lives.
 
 No clock is compared: whoever finds a lease looks whether it is renewed, and takes it over where it is not.
+
+Taken by a conditional write, it is renewed by a plain one, which every store can. So a late beat of a holder that was
+out of reach may replace the lease of who took over: that one finds it at its own next beat, and gives way. What both
+write in those seconds does no harm: parts, and the manifest of a merge, are written under a condition (`once`), and
+all else is made of them.
 """
 
 import os
@@ -48,19 +53,29 @@ class _Lease:
         self.ended = threading.Event()
 
     def take(self, say: Callable[[str], None]) -> None:
-        if self._folder.create(LEASE, self._written()):
+        while not self._folder.create(LEASE, self._written()):
+            if (found := self._folder.read(LEASE)) is None:
+                continue  # given back meanwhile
+            where = self._folder.address
+            say(f"{where} is held by {_named(found)}: waiting {DEAD_S:g} s to see whether that still runs")
+            if not self._stands_still(found):
+                continue
+            self._folder.write(LEASE, self._written())
+            # Of several who take over at once, the one who wrote last holds it.
+            self.ended.wait(BEAT_S)
+            if not self._is_mine():
+                raise self._held()
             return
-        found = self._folder.read(LEASE)
-        say(f"{self._folder.address} is held by {_named(found)}: waiting {DEAD_S:g} s to see whether that still runs")
+
+    def _stands_still(self, found: bytes) -> bool:
+        """Whether nobody renews it; not: it was given back. Raises `FolderHeldError` where its holder lives."""
         for _ in range(round(DEAD_S / BEAT_S)):
             self.ended.wait(BEAT_S)
-            if self._folder.read(LEASE) != found:
+            if (now := self._folder.read(LEASE)) is None:
+                return False
+            if now != found:
                 raise self._held()
-        self._folder.write(LEASE, self._written())
-        # Of several who take over at once, the one who wrote last holds it.
-        self.ended.wait(BEAT_S)
-        if not self._is_mine():
-            raise self._held()
+        return True
 
     def renew(self) -> None:
         while not self.ended.wait(BEAT_S):

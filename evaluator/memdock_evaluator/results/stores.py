@@ -220,6 +220,14 @@ class Elsewhere:
         except FileNotFoundError as error:
             raise StoreError(str(error), "correct the address") from error
         except StoreError as error:
+            if (
+                once
+                and isinstance(error.__cause__, Exception)
+                and _code(error.__cause__) == "ConditionalRequestConflict"
+            ):
+                # S3: another one writes the same just now, and it is to be seen which of the two is the first.
+                self._put(source, name, once=True)
+                return
             if not (once and getattr(error.__cause__, "errno", None) == errno.ENOSYS):
                 raise
             # A store that cannot write under a condition.

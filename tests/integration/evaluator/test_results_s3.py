@@ -196,6 +196,16 @@ def test_one_process_at_a_time_and_a_dead_ones_lease_is_taken_over(
     assert s3.read(f"{runs}/x/manifest.json") == b"mine"
 
 
+def test_a_lease_that_is_given_back_is_taken_at_once(s3: S3, runs: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """By whoever waits to see whether its holder lives: one that was evicted ends in order."""
+    monkeypatch.setattr(lease, "BEAT_S", 0.1)
+    monkeypatch.setattr(lease, "DEAD_S", 60.0)
+    files = s3.files
+    files.pipe_file(f"{runs}/x/.lease", b'{"process": 7, "host": "elsewhere", "token": "other"}')
+    with leased(Folder(f"{runs}/x"), lambda _: files.rm_file(f"{runs}/x/.lease")):
+        assert b"elsewhere" not in s3.read(f"{runs}/x/.lease")
+
+
 def second_held(folder: Folder) -> None:
     with leased(folder):
         raise AssertionError("two hold it")

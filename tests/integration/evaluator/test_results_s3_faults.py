@@ -142,6 +142,16 @@ def test_a_store_that_stumbles_is_asked_again(s3: S3, runs: str, monkeypatch: py
     assert s3.read(f"{runs}/x/parts/a/rows-001.jsonl") == b"1"
 
 
+def test_a_write_that_meets_another_one_is_tried_again(s3: S3, runs: str) -> None:
+    """S3's 409 says that two conditional writes came at once, and not which of them was the first."""
+    s3.gate.answer_once.extend([refusal("409 Conflict", "ConditionalRequestConflict")] * 2)
+    folder = Folder(f"{runs}/x")
+    assert folder.create("first", b"1")
+    assert not s3.gate.answer_once
+    assert not Folder(f"{runs}/x").create("first", b"2")
+    assert s3.read(f"{runs}/x/first") == b"1"
+
+
 def test_a_store_without_conditional_writes_is_written_to_all_the_same(s3: S3, runs: str) -> None:
     s3.gate.answer_once = [refusal("501 Not Implemented", "NotImplemented")]
     Folder(f"{runs}/x").write("parts/a/rows-001.jsonl", b"1", once=True)

@@ -249,5 +249,42 @@ async def test_killed_indexes_and_two_jobs_at_once_give_the_bytes_of_one_run(
     assert len(spaces) == (1 + len(jobs)) * 2 * len(DIALOGUES), "a space of its own run for each dialogue and language"
 
 
+@pytest.mark.slow
+@pytest.mark.timeout(600)
+async def test_a_kill_behind_any_upload_gives_the_bytes_of_one_run(s3: S3, tmp_path: Path) -> None:
+    """Of the last index, from its first one to those of the merge and the report: each attempt gets twice as far."""
+    data = write_data(tmp_path / "d.jsonl", dialogues=("d0", "d1", "d2"))
+    out, log, toy = f"s3://{BUCKET}/{tmp_path.name}/kills", tmp_path / "log", ToySystem()
+    async with served_url(toy, tmp_path / "toy") as url:
+        end, _ = await ran(
+            settings(data, tmp_path / "whole", url=url, systems=("toy",), baselines=("oracle", "refusal"))
+        )
+        assert end.complete
+        before = len(toy.log)
+        for number in range(SIZE - 1):
+            async with started(s3, url, data, out, number, log) as process:
+                assert await process.wait() == 0, log.read_text()
+        uploads, code = 1, -signal.SIGKILL
+        while code == -signal.SIGKILL:
+            seen = len(s3.requests())
+            async with started(s3, url, data, out, SIZE - 1, log) as process:
+                ended = asyncio.create_task(process.wait())
+                while s3.requests(seen).count("PUT") < uploads and not ended.done():
+                    await asyncio.wait([ended], timeout=0.05)
+                if not ended.done():
+                    process.kill()
+                code = await ended
+            uploads *= 2
+            for lease in (f"{out}/.lease", f"{out}/.shards/{SIZE}-of-{SIZE}/.lease"):
+                if s3.files.exists(lease):  # its holder is dead, for which nobody needs to wait here
+                    s3.files.rm_file(lease)
+        assert code == 0, log.read_text()
+    assert uploads >= 2**5, "kills on the way, and in the merge"
+    assert s3.read(f"{out}/outcomes.jsonl") == (tmp_path / "whole/outcomes.jsonl").read_bytes()
+    assert s3.files.exists(f"{out}/report.ru.html")
+    stored = {space for kind, space, _ in toy.log[before:] if kind == "add"}
+    assert len(stored) == 3, "a space of its own for each dialogue, also after kills"
+
+
 def _has_parts(s3: S3, shard: str) -> bool:
     return any("/ingest-" in path for path in s3.files.find(f"{shard}/parts")) if s3.files.exists(shard) else False
