@@ -16,12 +16,13 @@ Document: TypeAlias = Mapping[str, Any]
 K8S = Path(__file__).parents[2] / "k8s"
 TARGETS = (
     *("overlays/local", "overlays/production", "overlays/gpu", "overlays/nightly", "overlays/nightly-production"),
-    *("frameworks", "audit"),
+    *("frameworks", "hosted", "audit"),
 )
 BESIDE = {
     "overlays/nightly": "overlays/local",
     "overlays/nightly-production": "overlays/production",
     "frameworks": "overlays/local",
+    "hosted": "overlays/local",
     "audit": "overlays/local",
 }
 """What stands beside another one that is there: name -> that one."""

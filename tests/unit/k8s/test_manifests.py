@@ -36,7 +36,7 @@ SECRETS: Mapping[str, frozenset[str]] = {
     "results": frozenset({"AWS_ACCESS_KEY_ID", "AWS_SECRET_ACCESS_KEY", "AWS_DEFAULT_REGION"}),
 }
 """What secrets.sh makes; a test of it holds this."""
-OWN_SECRETS, OWN_CLAIMS = {"gateway-tls", "evaluator-tls"}, {"data", "models"}
+OWN_SECRETS, OWN_CLAIMS = {"gateway-tls", "evaluator-tls", "hosted"}, {"data", "models"}
 """What the user makes, as README.md says."""
 
 on_targets = pytest.mark.parametrize("target", TARGETS)
@@ -282,7 +282,7 @@ def test_one_writer_never_meets_a_second_one(target: str) -> None:
             if "persistentVolumeClaim" in volume and not volume["persistentVolumeClaim"].get("readOnly")
         ]
         assert all(modes[claim] != ["ReadWriteMany"] for claim in claims)
-        if claims or pod.labels.get("memdock.dev/role") == "adapter":
+        if claims or pod.labels.get("memdock.dev/role") in ("adapter", "hosted"):
             assert pod.owner["spec"]["replicas"] == 1, pod.name
             assert pod.owner["spec"]["strategy"] == {"type": "Recreate"}, pod.name
 
@@ -294,7 +294,7 @@ def test_gateway_and_adapters_are_found_pod_by_pod(target: str) -> None:
     headless = {
         each["metadata"]["name"] for each in of_kind(documents, "Service") if each["spec"].get("clusterIP") == "None"
     }
-    adapters = {pod.name for pod in pods(documents) if pod.labels.get("memdock.dev/role") == "adapter"}
+    adapters = {pod.name for pod in pods(documents) if pod.labels.get("memdock.dev/role") in ("adapter", "hosted")}
     assert {"gateway", *adapters} <= headless
 
 
@@ -332,6 +332,7 @@ OF_FRAMEWORKS = {
     *((each, "embedder", 7460) for each in FRAMEWORKS),
     *((each, "meter", 7480) for each in FRAMEWORKS),
 }
+HOSTED = ("zep-cloud", "mem0-hosted")
 MODELS = {("meter", "pollux", 8000), *((adapter, "embedder-en", 7460) for adapter in ADAPTERS)}
 REACHED = {
     "overlays/local": INSIDE | STORE,
@@ -340,6 +341,7 @@ REACHED = {
     "overlays/nightly": INSIDE | STORE | {("nightly", "gateway", 7450), ("nightly", "meter", 7480)},
     "overlays/nightly-production": INSIDE | {("nightly", "gateway", 7450), ("nightly", "meter", 7480)},
     "frameworks": INSIDE | STORE | OF_FRAMEWORKS,
+    "hosted": INSIDE | STORE | {("gateway", each, 7470) for each in HOSTED},
     "audit": INSIDE | STORE,
 }
 
@@ -353,11 +355,10 @@ def test_each_reaches_what_it_needs_and_nothing_else(target: str) -> None:
 
 
 @on_targets
-def test_the_meter_alone_has_a_way_out(target: str) -> None:
+def test_the_meter_and_hosted_services_alone_have_a_way_out(target: str) -> None:
     out = list(ways_out(in_cluster(target)))
-    assert {(pod, ports) for pod, cidr, ports in out if cidr in ("0.0.0.0/0", "::/0", "anywhere")} == {
-        ("meter", (443,))
-    }
+    found = {(pod, ports) for pod, cidr, ports in out if cidr in ("0.0.0.0/0", "::/0", "anywhere")}
+    assert found == {(pod, (443,)) for pod in ("meter", *(HOSTED if target == "hosted" else ()))}
     rest = {(pod, ports) for pod, cidr, ports in out if not cidr.endswith("/0")}
     own = {("evaluator", (443,)), ("evaluation", (443,)), *((adapter, (5432,)) for adapter in ADAPTERS)}
     own_of = {"overlays/production": own, "overlays/nightly-production": own | {("nightly", (443,))}}

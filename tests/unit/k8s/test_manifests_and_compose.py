@@ -44,7 +44,7 @@ def seconds(text: str) -> int:
 
 
 def own_seconds(pod: Pod) -> float:
-    kind = "adapter" if pod.labels.get("memdock.dev/role") == "adapter" else pod.name
+    kind = "adapter" if pod.labels.get("memdock.dev/role") in ("adapter", "hosted") else pod.name
     return DRAIN_S[kind]() if kind in DRAIN_S else 0.0
 
 
@@ -56,7 +56,7 @@ def test_images_are_those_that_compose_builds_or_pulls(target: str) -> None:
             assert container["image"].removeprefix("registry.example/") in known, pod.name
 
 
-@pytest.mark.parametrize("target", ["overlays/local", "frameworks"])
+@pytest.mark.parametrize("target", ["overlays/local", "frameworks", "hosted"])
 def test_memory_is_bounded_alike(target: str) -> None:
     for pod in pods(rendered(target)):
         (main,) = pod.spec["containers"]
@@ -88,7 +88,7 @@ def test_who_is_told_to_end_gets_the_time_that_the_program_takes(target: str) ->
 
 
 def test_compose_gives_the_same_time() -> None:
-    for pod in pods(rendered("overlays/local") + rendered("frameworks")):
+    for pod in pods(rendered("overlays/local") + rendered("frameworks") + rendered("hosted")):
         if own := own_seconds(pod):
             assert seconds(service_of(pod)["stop_grace_period"]) >= own + 3, pod.name
 

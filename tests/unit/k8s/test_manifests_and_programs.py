@@ -12,6 +12,9 @@ import click
 import pytest
 import yaml
 
+from memdock.adapter.command import adapter_command
+from memdock.adapter.hosted import hosted_command
+from memdock.secret_option import SecretOption
 from memdock_embedder.cli import main as embedder
 from memdock_evaluator.cli import main as evaluator
 from memdock_evaluator.dataset import open_dataset
@@ -37,7 +40,8 @@ PROGRAMS: Mapping[str, click.Group] = {
     "adapter-pgvector": pgvector,
 }
 FRAMEWORKS = ("adapter-mem0", "adapter-mem0g", "adapter-graphiti", "adapter-cortex", "adapter-memos")
-"""Their commands need the frameworks to be imported; what they share is `memdock.adapter.command`."""
+HOSTED = ("adapter-zep-cloud", "adapter-mem0-hosted")
+"""Their commands need the frameworks to be imported; what they share is `memdock.adapter.command`, and `.hosted`."""
 
 on_targets = pytest.mark.parametrize("target", TARGETS)
 
@@ -52,7 +56,7 @@ def ours(documents: tuple[Document, ...]) -> Iterator[tuple[Pod, Mapping[str, An
     """Each container of ours with the command that it runs."""
     for pod in pods(documents):
         for container in pod.containers:
-            if (name := program_of(container)) and name not in FRAMEWORKS and "command" not in container:
+            if (name := program_of(container)) and name not in (*FRAMEWORKS, *HOSTED) and "command" not in container:
                 yield pod, container, command_of(PROGRAMS[name], container["args"][0])
 
 
@@ -80,20 +84,26 @@ def test_every_variable_is_a_setting_of_the_command(target: str) -> None:
                 option.process_value(click.Context(command), value)
 
 
-def test_the_frameworks_variables_are_those_that_adapters_share() -> None:
-    from memdock.adapter.command import adapter_command
-
+@pytest.mark.parametrize("target", ["frameworks", "hosted"])
+def test_the_adapters_variables_are_those_that_they_share(target: str) -> None:
     async def nothing(*_: Any) -> None:
         """The command is only looked at."""
 
-    known = variables_of(command_of(adapter_command("x", "x", nothing), "serve"))  # type: ignore[arg-type]
-    needed = {name for name, option in known.items() if option.required}
-    for pod in pods(rendered("frameworks")):
+    if target == "hosted":
+        program = hosted_command("x", "x", "https://x", nothing)  # type: ignore[arg-type]
+    else:
+        program = adapter_command("x", "x", nothing)  # type: ignore[arg-type]
+    command = command_of(program, "serve")
+    known = variables_of(command)
+    by_file = {name: f"{name}_FILE" for name, option in known.items() if isinstance(option, SecretOption)}
+    needed = {by_file.get(name, name) for name, option in known.items() if option.required}
+    for pod in pods(rendered(target)):
         given = {variable["name"]: variable["value"] for variable in pod.spec["containers"][0]["env"]}
-        assert given.keys() <= known.keys(), pod.name
+        assert given.keys() <= known.keys() | set(by_file.values()), pod.name
         assert needed <= given.keys(), pod.name
         for name, value in given.items():
-            known[name].process_value(click.Context(click.Command("serve")), value)
+            if name in known:
+                known[name].process_value(click.Context(click.Command("serve")), value)
 
 
 @on_targets
