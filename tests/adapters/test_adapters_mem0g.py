@@ -239,7 +239,7 @@ def test_what_cannot_be_opened_is_told_in_a_sentence(served: RunningAdapter, tmp
     neo4j = ["--data", str(tmp_path), "--neo4j-url", "bolt://127.0.0.1:1"]
     for more, said in (
         (neo4j, "--neo4j-url needs --neo4j-password"),
-        ([*neo4j, "--neo4j-password", "x"], "cannot serve: Could not connect to Neo4j"),
+        ([*neo4j, "--neo4j-password", "x"], "cannot be opened (ValueError: Could not connect to Neo4j"),
         (["--data", str(served.folder)], f"cannot serve: The folder {served.folder} is in use by process"),
     ):
         refused = run(served.adapter, "memdock-mem0g", "serve", *models, "--embedder-dimension", "64", *more)

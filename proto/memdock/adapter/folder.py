@@ -47,8 +47,8 @@ def opening(folder: Path, secrets: Sequence[str]) -> Iterator[None]:
         kind, words = type(fault).__name__, " ".join(str(fault).split())[:_MOST_WORDS]
         why = kind if not words or any(secret in words for secret in secrets if secret) else f"{kind}: {words}"
         raise OSError(
-            f"what is stored for {folder} cannot be opened ({why}): mend it or put a copy of the whole folder in its "
-            "place, or give another --data"
+            f"the store of {folder} cannot be opened ({why}): see that its database is there and its files are whole, "
+            "or give another --data"
         ) from fault
 
 

@@ -89,7 +89,7 @@ def test_whatever_a_framework_raises_is_one_sentence_without_a_secret(
     (sentence,) = [line for line in ended.output.splitlines() if line.startswith("cannot serve: ")]
     assert ended.exit_code == 1
     assert told in sentence
-    assert f"what is stored for {tmp_path / 'data'} cannot be opened" in sentence
+    assert f"the store of {tmp_path / 'data'} cannot be opened" in sentence
 
 
 @pytest.mark.parametrize("damage", [Path.mkdir, lambda path: path.write_bytes(b"no database " * 999)])
