@@ -1,5 +1,6 @@
 """`memdock-eval capacity`: times that can be reckoned by hand, what ends first, and how it grows."""
 
+import inspect
 import re
 import subprocess
 from dataclasses import fields, replace
@@ -15,7 +16,10 @@ from memdock_evaluator.capacity.command import HELP, duration
 from memdock_evaluator.capacity.shape import Platform, Prediction, Workload
 from memdock_evaluator.capacity.simulation import predict
 from memdock_evaluator.cli import main
+from memdock_evaluator.results.lease import BEAT_S
 from memdock_evaluator.results.manifest import Price
+from memdock_evaluator.run.settings import RunSettings
+from memdock_pgvector.database import Database
 from support.processes import clean_environment, command_path
 
 PRICE = Price(input=1.0, output=10.0)
@@ -145,6 +149,14 @@ def test_times_are_told_in_their_size() -> None:
         "2.5 hours",
         "10.0 days",
     ]
+
+
+def test_what_the_programs_do_by_default_is_what_is_simulated() -> None:
+    assert Platform().lease_s == BEAT_S
+    assert Platform().dialogues_at_once == RunSettings.__dataclass_fields__["concurrency"].default
+    assert Platform().parallel_questions == RunSettings.__dataclass_fields__["parallel_questions"].default
+    pool = inspect.signature(Database.__init__).parameters["max_connections"].default
+    assert Platform().connections_per_system == pool + 1, "and the one that holds the schema"
 
 
 README = Path(__file__).parents[3] / "k8s/README.md"

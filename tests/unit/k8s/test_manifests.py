@@ -188,6 +188,8 @@ def test_what_is_selected_is_there(target: str) -> None:
         assert scaled["apiVersion"] == wanted["apiVersion"]
         assert "replicas" not in scaled["spec"], "an apply would undo what the autoscaler has decided"
         assert scaler["spec"]["minReplicas"] <= scaler["spec"]["maxReplicas"]
+        for metric in scaler["spec"]["metrics"]:
+            assert 30 <= metric["resource"]["target"]["averageUtilization"] <= 90, "of what the pod asks for"
     for document in of_kind(documents, "StatefulSet"):
         assert f"Service/{document['spec']['serviceName']}" in map(name_of, documents)
 
@@ -251,6 +253,9 @@ def test_config_maps_secrets_claims_and_accounts_are_there(target: str) -> None:
         for container in pod.containers:
             used = {mount["name"] for mount in container.get("volumeMounts", ())}
             assert used <= mounted.keys() | templates, pod.name
+            for mount in container["volumeMounts"]:
+                if mounted.get(mount["name"], {}).keys() & {"secret", "configMap"}:
+                    assert mount["readOnly"] is True, f"{pod.name}: {mount['mountPath']}"
             assert len({mount["mountPath"] for mount in container["volumeMounts"]}) == len(container["volumeMounts"])
             for variable in container.get("env", ()):
                 source = variable.get("valueFrom", {})
@@ -260,6 +265,34 @@ def test_config_maps_secrets_claims_and_accounts_are_there(target: str) -> None:
                     assert source["secretKeyRef"]["key"] in SECRETS[source["secretKeyRef"]["name"]]
             for whole in container.get("envFrom", ()):
                 assert whole["secretRef"]["name"] in SECRETS
+
+
+@on_targets
+def test_files_that_are_named_are_in_what_is_mounted(target: str) -> None:
+    """In variables, arguments, and in configurations that are mounted themselves."""
+    documents = in_cluster(target)
+    maps = {each["metadata"]["name"]: each["data"] for each in of_kind(documents, "ConfigMap")}
+    named = 0
+    for pod in pods(documents):
+        for container in pod.containers:
+            texts = [each["value"] for each in container.get("env", ()) if "value" in each]
+            texts += container.get("args", ())
+            files: dict[str, set[str]] = {}
+            volumes: dict[str, Any] = {each["name"]: each for each in pod.spec["volumes"]}
+            for mount in container["volumeMounts"]:
+                volume = volumes.get(mount["name"], {})
+                if "configMap" in volume:
+                    data = maps[volume["configMap"]["name"]]
+                    files[mount["mountPath"]] = _items(volume["configMap"]) or set(data)
+                    texts += data.values()
+                if "secret" in volume:
+                    of_secret = SECRETS.get(volume["secret"]["secretName"], frozenset({"tls.crt", "tls.key", "ca.crt"}))
+                    files[mount["mountPath"]] = _items(volume["secret"]) or set(of_secret)
+            for place, there in files.items():
+                found = {name for text in texts for name in re.findall(rf"(?<![\w/]){place}/([\w.-]+)", text)}
+                named += len(found)
+                assert found <= there, f"{pod.name}: {place} has {sorted(there)}"
+    assert named > 5
 
 
 def _items(source: Mapping[str, Any]) -> set[str]:

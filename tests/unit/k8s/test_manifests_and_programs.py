@@ -268,6 +268,18 @@ def test_an_exit_code_of_the_job_is_told_apart_as_the_command_says() -> None:
         assert job["spec"]["podReplacementPolicy"] == "Failed"
 
 
+@pytest.mark.parametrize("target", ["overlays/nightly", "overlays/nightly-production"])
+def test_a_night_that_was_decided_is_not_tried_again(target: str) -> None:
+    """Of the gate every code but 0, of the run those that another try cannot mend; 1 of the run is tried again."""
+    (job,) = of_kind(rendered(target), "CronJob")
+    rules = job["spec"]["jobTemplate"]["spec"]["podFailurePolicy"]["rules"]
+    assert rules[0] == {"action": "Ignore", "onPodConditions": [{"type": "DisruptionTarget", "status": "True"}]}
+    codes = {
+        rule["onExitCodes"]["containerName"]: (rule["action"], rule["onExitCodes"]["values"]) for rule in rules[1:]
+    }
+    assert codes == {"main": ("FailJob", [1, 2, 3]), "run": ("FailJob", [2, 3, 4])}
+
+
 @pytest.fixture(scope="module", params=[False, True], ids=["plain", "tls"])
 def secrets(
     request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory
