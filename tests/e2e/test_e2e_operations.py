@@ -112,10 +112,10 @@ def test_a_tenant_is_erased_and_the_others_stay(stack: WholeStack, tmp_path: Pat
         wait_until(lambda key=key: _is_taken(stack.grpc_url, HYBRID, key), 10.0, "the gateway takes the key")  # type: ignore[misc]
         for system in (HYBRID, DENSE):
             with connect(stack.grpc_url, system=system, key=key) as memory:
-                for space in ("anna", "-boris"):
+                for space in ("anna", "boris"):
                     memory.add_turns(space, [turn("t1", "The kettle stands at the dacha")])
                     memory.flush(space)
-    (tmp_path / "spaces.txt").write_text("anna\n-boris")  # as editors leave it that end no last line
+    (tmp_path / "spaces.txt").write_text("anna\nboris")  # as editors leave it that end no last line
     (tmp_path / "memdock-secrets").symlink_to(stack.keys_file.parent)
     key_id = keys["leaving"].split("_")[1]
     variables = {"MEMDOCK_URL": stack.grpc_url, "MEMDOCK_KEY": keys["leaving"], "KEY_ID": key_id}
@@ -129,7 +129,7 @@ def test_a_tenant_is_erased_and_the_others_stay(stack: WholeStack, tmp_path: Pat
         with connect(stack.grpc_url, system=system, key=keys["staying"]) as memory:
             assert memory.retrieve("anna", "kettle", top_k=1).memories, "another tenant's space of the same name"
             memory.reset("anna")
-            memory.reset("-boris")
+            memory.reset("boris")
 
 
 @pytest.mark.slow
