@@ -2,6 +2,7 @@
 
 import base64
 import re
+import shutil
 import subprocess
 import sys
 from collections.abc import Iterator, Mapping
@@ -250,6 +251,31 @@ def test_the_audit_of_all_gateways_is_printed(tmp_path: Path) -> None:
     (gateway,) = [each for each in pods(rendered("base")) if each.name == "gateway"]
     (own,) = [each for each in gateway.spec["containers"][0]["volumeMounts"] if each["name"] == "audit"]
     assert (own["mountPath"], own["subPathExpr"]) == ("/audit", "$(POD_NAME)")
+
+
+@pytest.mark.parametrize(("base", "completions"), [("../production/evaluation", 17), ("../../job", 3)])
+def test_another_run_is_one_job_more(tmp_path: Path, base: str, completions: int) -> None:
+    """As the README writes it: the stack that is there stays as it is, and the run has a name and a plan of its own."""
+    found = re.search(r"<!-- another run -->\n```yaml\n(.*?)```", (K8S / "README.md").read_text(), re.DOTALL)
+    assert found
+    assert "resources: [../production/evaluation]" in found[1]
+    shutil.copytree(K8S, tmp_path / "k8s")
+    mine = tmp_path / "k8s/overlays/mine"
+    mine.mkdir()
+    (mine / "kustomization.yaml").write_text(found[1].replace("../production/evaluation", base))
+    (mine / "plan.yaml").write_text("data: [own]\n")
+    done = subprocess.run([command_path("kubectl"), "kustomize", mine], capture_output=True, text=True, check=True)
+    made = {each["kind"]: each for each in yaml.safe_load_all(done.stdout)}
+    assert made.keys() == {"ConfigMap", "Job"}
+    assert made["ConfigMap"]["data"] == {"plan.yaml": "data: [own]\n"}
+    job = made["Job"]
+    assert (job["metadata"]["name"], job["spec"]["completions"]) == ("evaluation-mine", completions)
+    (pod,) = pods((job,))
+    volumes = {each["name"]: each for each in pod.spec["volumes"]}
+    assert volumes["plan"]["configMap"]["name"] == made["ConfigMap"]["metadata"]["name"]
+    assert volumes["keys"]["secret"]["secretName"] == "evaluator"
+    (main,) = pod.spec["containers"]
+    assert main["env"][0 if base == "../../job" else 1]["valueFrom"]["configMapKeyRef"]["name"] == "results"
 
 
 def test_an_exit_code_of_the_job_is_told_apart_as_the_command_says() -> None:
