@@ -168,7 +168,7 @@ def test_every_service_is_bounded_and_without_rights_and_two_are_published() -> 
 
 
 def test_each_setting_is_explained_with_its_default() -> None:
-    text = (ROOT / "docker-compose.yml").read_text()
+    text = "".join((ROOT / path).read_text() for path in ("docker-compose.yml", "containers/engine.yml"))
     used = {name: filled(default) for name, default in re.findall(r"\$\{([A-Z0-9_]+):-((?:[^{}])*)\}", text)}
     explained = dict(re.findall(r"^#([A-Z0-9_]+)=(.*)$", (ROOT / ".env.example").read_text(), re.MULTILINE))
     assert explained == used
