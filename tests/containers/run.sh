@@ -5,7 +5,7 @@
 set -euo pipefail
 cd "$(dirname "$0")/../.."
 bin=$PWD/.venv/bin here=tests/containers
-export PATH=$bin:$PATH DOCKER_BUILDKIT=1 COMPOSE_BAKE=false
+export PATH=$bin:$PATH DOCKER_BUILDKIT=1
 step() { printf '\n== %s (%ss)\n' "$1" "$SECONDS"; }
 
 work=$(mktemp -d)
