@@ -62,7 +62,7 @@ class GrpcTransport:
         try:
             body = await self._channel.unary(method.grpc_path, request.SerializeToString(), time_left_s(call), metadata)
         except grpc.RpcError as error:
-            raise self._error(error) from None
+            raise error_of(error, self._endpoint) from None
         return answer_from_bytes(method.response, body)
 
     async def check_ready(self, timeout_s: float) -> None:
@@ -78,13 +78,15 @@ class GrpcTransport:
         """Closes the channel."""
         await self._channel.close()
 
-    def _error(self, error: Any) -> MemdockError:
-        if _is_own_limit(error):
-            return not_of_the_protocol(f"{self._endpoint.label} sends more than {MAX_ANSWER_BYTES} bytes")
-        if error.code() is grpc.StatusCode.UNAVAILABLE and any(words in (error.details() or "") for words in HTTP_1):
-            said = f"{self._endpoint.label}: what answers there speaks no gRPC; HTTP has an address http://host:port"
-            return UnavailableError("ADAPTER_UNREACHABLE", said)
-        return error_from_trailers(error.code().value[0], tuple(error.trailing_metadata() or ()), self._endpoint.label)
+
+def error_of(failed: Any, endpoint: Endpoint) -> MemdockError:
+    """What a call came to that ended in a `grpc.RpcError`: by its trailers, or by what gRPC itself says."""
+    if _is_own_limit(failed):
+        return not_of_the_protocol(f"{endpoint.label} sends more than {MAX_ANSWER_BYTES} bytes")
+    if failed.code() is grpc.StatusCode.UNAVAILABLE and any(words in (failed.details() or "") for words in HTTP_1):
+        said = f"{endpoint.label}: what answers there speaks no gRPC; HTTP has an address http://host:port"
+        return UnavailableError("ADAPTER_UNREACHABLE", said)
+    return error_from_trailers(failed.code().value[0], tuple(failed.trailing_metadata() or ()), endpoint.label)
 
 
 class LoopChannel:

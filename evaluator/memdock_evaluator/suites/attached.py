@@ -114,6 +114,9 @@ def _read(manifest: bytes, summary: bytes, place: str) -> ForgettingResult | Lea
     except ValidationError as error:
         first = error.errors(include_url=False, include_input=False, include_context=False)[0]
         where = ".".join(map(str, first["loc"])) or "the file"
+        if where == "suite":
+            which = "it names no suite, so give a folder of `memdock-eval forgetting` or `memdock-eval leaks`"
+            raise AttachError(f"{place} is no result of a suite: {which}") from error
         raise AttachError(f"{place} is no result of a suite of this version: {where}: {first['msg']}") from error
     raise AttachError(f"{place} is of the suite {told.suite!r} by another version: run it again")
 

@@ -135,6 +135,7 @@ def command(context: click.Context, /, **given: Any) -> None:
             raise ValueError(f"the environment has {unknown[0]}, which means nothing here")
         cases = choose([one.strip() for one in given["only"].split(",") if one.strip()], core=given["core"])
         if given["list_only"]:
+            _check_files(json=given["json_file"])
             _list(cases, given["json_file"])
             return
         options = _options(given, cases)
@@ -153,6 +154,7 @@ def _options(given: dict[str, Any], cases: Sequence[Case]) -> Options:
         Endpoint(url=url, credential=given["key"], tls=tls)
     if given["model_listen"] and not re.fullmatch(r".+:\d{1,5}", given["model_listen"]):
         raise ValueError("--model-listen must be HOST:PORT")
+    _check_files(junit=given["junit"], json=given["json_file"])
     launch = given["launch"]
     for flag in ("launch", "store_down", "store_up", "component_break", "component_mend", "gateway"):
         _check_words(flag, given[flag])
@@ -192,6 +194,18 @@ def _check_words(flag: str, line: str) -> None:
         raise ValueError(f"--{flag.replace('_', '-')}: {problem}: {line}") from None
 
 
+def _check_files(**files: Path | None) -> None:
+    """Before the cases run, for minutes: whether there is a place for what they will have shown."""
+    given = {flag: path.absolute() for flag, path in files.items() if path}
+    if len(set(given.values())) < len(given):
+        raise ValueError("--junit and --json name one file: give two")
+    for flag, path in given.items():
+        if not path.parent.is_dir():
+            raise ValueError(f"--{flag} {path}: there is no folder {path.parent}; make it first")
+        if not os.access(path if path.exists() else path.parent, os.W_OK):
+            raise ValueError(f"--{flag} {path}: it cannot be written there; name another file")
+
+
 async def _run(options: Options) -> int:
     task = asyncio.current_task()
     assert task is not None
@@ -223,10 +237,14 @@ async def _run(options: Options) -> int:
         return COULD_NOT_RUN
     report = Report(target=target, settings=options.settings, results=results, seconds=time.monotonic() - started)
     print_report(report, console)
-    if options.junit:
-        write_junit(report, options.junit)
-    if options.json_file:
-        write_json(report, options.json_file)
+    for path, write in ((options.junit, write_junit), (options.json_file, write_json)):
+        try:
+            if path:
+                write(report, path)
+        except OSError as problem:
+            said = f"the results above cannot be written to {path}: {problem.strerror}"
+            progress.print(f"memdock-conformance: {said}", markup=False, soft_wrap=True)
+            return COULD_NOT_RUN
     return CONFORMS if report.conforms else DOES_NOT
 
 
@@ -237,7 +255,10 @@ async def opened(options: Options) -> AsyncIterator[Target]:
         models = None
         if options.model_listen or "{model_url}" in options.launch:
             address = options.model_listen or "127.0.0.1:0"
-            models = await ends.enter_async_context(serving(Models(options.responder), address))
+            try:
+                models = await ends.enter_async_context(serving(Models(options.responder), address))
+            except OSError as problem:
+                raise CannotRunError(f"--model-listen {address}: {problem.strerror}; name a free port") from None
         urls, process = options.urls, None
         if options.launch:
             name = ends.enter_context(tempfile.TemporaryDirectory(prefix="memdock-conformance-"))

@@ -33,7 +33,9 @@ def read_known_failures(path: Path, cases: Sequence[Case]) -> list[KnownFailure]
     """Reads the file. Raises `ValueError` that names the file and the entry."""
     try:
         document = tomllib.loads(path.read_text(encoding="utf-8"))
-    except (OSError, UnicodeDecodeError, tomllib.TOMLDecodeError) as problem:
+    except OSError as problem:
+        raise ValueError(f"{path} cannot be read: {problem.strerror}") from None
+    except (UnicodeDecodeError, tomllib.TOMLDecodeError) as problem:
         raise ValueError(f"{path}: {problem}") from None
     entries = document.pop("known-failure", [])
     if document:

@@ -67,7 +67,9 @@ def read_responders(path: Path) -> Responder:
     """Reads a file of responders. Raises `ValueError` that names the file and the entry."""
     try:
         document = tomllib.loads(path.read_text(encoding="utf-8"))
-    except (OSError, UnicodeDecodeError, tomllib.TOMLDecodeError) as problem:
+    except OSError as problem:
+        raise ValueError(f"{path} cannot be read: {problem.strerror}") from None
+    except (UnicodeDecodeError, tomllib.TOMLDecodeError) as problem:
         raise ValueError(f"{path}: {problem}") from None
     entries = document.pop("responder", None)
     if not isinstance(entries, list) or not entries or document:

@@ -102,7 +102,10 @@ class Target:
         for face in self.faces:
             while not await face.is_ready():
                 if self.process is not None and self.process.ended:
-                    raise CannotRunError(f"the system has ended; its last words: {self.process.last_words}")
+                    words = self.process.last_words.strip() or "none"
+                    raise CannotRunError(
+                        f"the system has ended (exit code {self.process.code}); its last words: {words}"
+                    )
                 if time.monotonic() > ends:
                     raise CannotRunError(f"the system is not ready over {face.name} within {READY_S:g} s")
                 await asyncio.sleep(0.05)

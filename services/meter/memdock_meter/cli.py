@@ -5,7 +5,8 @@ import json
 import os
 import signal
 import sys
-from collections.abc import Coroutine
+from collections.abc import AsyncIterator, Coroutine
+from contextlib import asynccontextmanager
 from pathlib import Path
 from typing import Any
 
@@ -73,7 +74,10 @@ def serve(config_file: Path, listen: str | None, port_file: Path | None) -> None
 @click.option("--space", help="Only this space's calls.")
 def usage(config_file: Path, system: str | None, space: str | None) -> None:
     """Print what was used, from the store, as JSON lines; the server may run meanwhile."""
-    for line in _run(_usage(_read(config_file), system, space)):
+    lines = _run(_usage(_read(config_file), system, space))
+    if not lines:
+        click.echo("no calls are counted there", err=True)
+    for line in lines:
         click.echo(json.dumps({name: getattr(line, name) for name in UsageLine.__slots__}))
 
 
@@ -101,18 +105,29 @@ def _run(work: Coroutine[Any, Any, Any]) -> Any:
         raise click.ClickException(str(error)) from None
 
 
-async def _usage(config: Config, system: str | None, space: str | None) -> list[UsageLine]:
+@asynccontextmanager
+async def _store(config: Config, system: str | None) -> AsyncIterator[Store]:
+    """The store that a meter keeps. Raises `ConfigError` where there is none, or none of its calls are the system's."""
+    if not config.store.exists():
+        raise ConfigError(f"there is no store {config.store} yet: a meter that serves by this configuration makes it")
     store = Store(config.store)
-    found = await store.usage(system=system, space=space)
-    await store.close()
-    return found
+    try:
+        known = config.systems.keys() | {line.system for line in await store.usage()}
+        if system is not None and system not in known:
+            raise ConfigError(f"--system: there is no system {system}, known are {', '.join(sorted(known))}")
+        yield store
+    finally:
+        await store.close()
+
+
+async def _usage(config: Config, system: str | None, space: str | None) -> list[UsageLine]:
+    async with _store(config, system) as store:
+        return await store.usage(system=system, space=space)
 
 
 async def _purge(config: Config, system: str, space: str) -> int:
-    store = Store(config.store)
-    deleted = await store.forget(system, space)
-    await store.close()
-    return deleted
+    async with _store(config, system) as store:
+        return await store.forget(system, space)
 
 
 async def _serve(config: Config, port_file: Path | None) -> None:

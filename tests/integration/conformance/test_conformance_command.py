@@ -91,6 +91,9 @@ def test_a_system_that_loses_memories_in_a_kill_does_not_conform_until_that_is_k
         (["grpc://127.0.0.1:1", "--model-listen", "nowhere"], "--model-listen"),
         (["grpc://127.0.0.1:1", "--responders", "/nowhere.toml", "--model-listen", "127.0.0.1:0"], "/nowhere.toml"),
         (["--launch", "'my-server {port}"], "--launch"),
+        (["grpc://127.0.0.1:1", "--junit", "/nowhere/a.xml"], "--junit /nowhere/a.xml: there is no folder /nowhere"),
+        (["--list", "--json", "/nowhere/a.json"], "--json /nowhere/a.json: there is no folder /nowhere"),
+        (["grpc://127.0.0.1:1", "--junit", "/tmp/a", "--json", "/tmp/a"], "--junit and --json name one file"),
     ],
 )
 def test_what_was_typed_wrongly_is_told(arguments: list[str], sentence: str) -> None:
@@ -107,15 +110,23 @@ def test_what_was_typed_wrongly_is_told(arguments: list[str], sentence: str) -> 
         (["--launch", "no-such-command {port}"], "cannot be started"),
         (
             ["--launch", "echo no_luck {port}"],
-            "the system has ended; its last words: no_luck",
+            "the system has ended (exit code 0); its last words: no_luck",
         ),
-        (["grpc://127.0.0.1:1", "--model-listen", "203.0.113.1:1"], "cannot be run"),
+        (["--launch", "false {port}"], "the system has ended (exit code 1); its last words: none"),
+        (["grpc://127.0.0.1:1", "--model-listen", "203.0.113.1:1"], "--model-listen 203.0.113.1:1"),
     ],
 )
 def test_what_cannot_be_run_is_told(arguments: list[str], sentence: str) -> None:
     done = conformance(*arguments)
     assert done.code == 3, done.words
     assert sentence in done.words
+
+
+def test_results_that_cannot_be_written_are_no_verdict() -> None:
+    done = conformance("--launch", SERVER, "--only", "T1", "--json", "/dev/full")
+    assert done.code == 3, done.words
+    assert "conforms: 2 passed" in done.words
+    assert "the results above cannot be written to /dev/full: No space left on device" in done.words
 
 
 def test_the_cases_are_listed_and_a_misspelt_variable_is_refused() -> None:

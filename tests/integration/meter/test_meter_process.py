@@ -63,6 +63,22 @@ def test_what_was_used_survives_a_kill_and_the_command_tells_it(tmp_path: Path) 
             assert "abcd" not in daemon.log
 
 
+def test_a_misspelt_name_is_no_usage_of_nothing(tmp_path: Path) -> None:
+    with models_in_thread(ModelServer()) as models:
+        config = write_config(tmp_path, models.url)
+        for words in (["usage"], ["purge", "--system", "a", "--space", "one"]):
+            done = run_command("memdock-meter", *words, "--config", config)
+            assert done.code == 1
+            assert f"there is no store {tmp_path / 'meter.sqlite'} yet" in done.words
+            assert not (tmp_path / "meter.sqlite").exists()
+        with meter_process(config):
+            done = run_command("memdock-meter", "usage", "--config", config, "--system", "aa")
+            assert done.code == 1
+            assert "there is no system aa, known are a" in done.words
+            done = run_command("memdock-meter", "usage", "--config", config, "--system", "a")
+            assert (done.code, done.output, done.errors) == (0, "", "no calls are counted there\n")
+
+
 def test_a_second_meter_on_one_store_is_refused_and_commands_are_not(tmp_path: Path) -> None:
     with models_in_thread(ModelServer()) as models:
         config = write_config(tmp_path, models.url)

@@ -197,6 +197,7 @@ def test_what_is_no_suite_of_this_runs_systems_is_refused_and_nothing_is_kept(ru
         (of_others, "is of other systems (other-rag-dense"),
         (unfinished, "summary.json is not there"),
         (broken, "is no result of a suite of this version: skipped: Field required"),
+        (run, "is no result of a suite: it names no suite, so give a folder of `memdock-eval forgetting`"),
     ]
     for suite, said in refused:
         result = report(run, suite)
