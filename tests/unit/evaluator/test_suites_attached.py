@@ -1,6 +1,7 @@
 """Results of the suites beside a run: taken into its folder, marked where they differ, refused where nothing fits."""
 
 import json
+import shutil
 from collections.abc import Iterable, Mapping
 from dataclasses import asdict, replace
 from pathlib import Path
@@ -192,12 +193,15 @@ def test_what_is_no_suite_of_this_runs_systems_is_refused_and_nothing_is_kept(ru
     unfinished = a_suite(tmp_path / "unfinished", "leaks", {}, ended=False)
     broken = leaks(tmp_path / "broken")
     (broken / "summary.json").write_text('{"systems": {}}')
+    of_a_run = tmp_path / "of_a_run"
+    shutil.copytree(run, of_a_run)
+    (of_a_run / "summary.json").write_text("{}")
     refused = [
         (tmp_path / "none", "manifest.json is not there: name the folder of a suite that has ended"),
         (of_others, "is of other systems (other-rag-dense"),
         (unfinished, "summary.json is not there"),
         (broken, "is no result of a suite of this version: skipped: Field required"),
-        (run, "is no result of a suite: it names no suite, so give a folder of `memdock-eval forgetting`"),
+        (of_a_run, "is no result of a suite: it names no suite, so give a folder of `memdock-eval forgetting`"),
     ]
     for suite, said in refused:
         result = report(run, suite)
