@@ -14,7 +14,7 @@ from google.protobuf.message import DecodeError
 from google.rpc import error_details_pb2, status_pb2
 
 from memdock import errors
-from memdock.errors import REASONS, FieldError, MemdockError
+from memdock.errors import REASONS, FieldError, MemdockError, UnavailableError
 from memdock.wire import not_of_the_protocol
 
 DOMAIN = "memdock.dev"
@@ -73,6 +73,8 @@ _TITLES = {
 UNREACHABLE = "cannot be reached: nothing answers there"
 TOO_LARGE = "larger than is taken there (max_request_bytes, which Describe tells; 16 KiB of headers); send less at once"
 
+_HTTP_1 = ("http1.x server", "Failed parsing HTTP/2")
+
 # What a status means when no one of the protocol wrote it: gRPC's own limits and connections, proxies on the way.
 _BARE_CODES = {
     1: ("ADAPTER_UNREACHABLE", "the connection was closed during the call"),
@@ -113,9 +115,16 @@ def error_trailers(error: MemdockError) -> list[tuple[str, str | bytes]]:
     return [*trailers, RETRIED_TRAILER] if error.retried else trailers
 
 
-def error_from_trailers(code: int, trailers: Collection[tuple[str, Any]], name: str) -> MemdockError:
-    """The error behind a gRPC code and its trailers; `name` is what was called, for the message."""
+def error_from_trailers(code: int, trailers: Collection[tuple[str, Any]], name: str, said: str = "") -> MemdockError:
+    """The error behind a gRPC code and its trailers; `name` is what was called, for the message.
+
+    `said`: the words beside the code, by which alone gRPC tells that something else answers.
+    """
     details = next((value for key, value in trailers if key == DETAILS_KEY), None)
+    if code == 14 and details is None and any(words in said for words in _HTTP_1):
+        return UnavailableError(
+            "ADAPTER_UNREACHABLE", f"{name}: what answers there speaks no gRPC; HTTP has an address http://host:port"
+        )
     found = error_from_status(code, details, name)
     found.retried = RETRIED_TRAILER in trailers
     return found

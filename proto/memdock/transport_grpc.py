@@ -13,7 +13,7 @@ import grpc
 import grpc.aio
 
 from memdock.error_wire import error_from_trailers
-from memdock.errors import MemdockError, UnavailableError
+from memdock.errors import MemdockError
 from memdock.health import CHECK_PATH, SERVING
 from memdock.service import METHODS, Call, Method
 from memdock.tls import Tls, channel_credentials
@@ -21,8 +21,6 @@ from memdock.transport import Endpoint, not_ready, time_left_s
 from memdock.wire import MAX_ANSWER_BYTES, answer_from_bytes, not_of_the_protocol
 
 OWN_LIMIT = "CLIENT: Received message larger than max"
-HTTP_1 = ("http1.x server", "Failed parsing HTTP/2")
-"""What gRPC says, in words alone, where something else than gRPC answers."""
 
 Metadata = tuple[tuple[str, str], ...]
 
@@ -62,7 +60,7 @@ class GrpcTransport:
         try:
             body = await self._channel.unary(method.grpc_path, request.SerializeToString(), time_left_s(call), metadata)
         except grpc.RpcError as error:
-            raise error_of(error, self._endpoint) from None
+            raise self._error(error) from None
         return answer_from_bytes(method.response, body)
 
     async def check_ready(self, timeout_s: float) -> None:
@@ -78,15 +76,11 @@ class GrpcTransport:
         """Closes the channel."""
         await self._channel.close()
 
-
-def error_of(failed: Any, endpoint: Endpoint) -> MemdockError:
-    """What a call came to that ended in a `grpc.RpcError`: by its trailers, or by what gRPC itself says."""
-    if _is_own_limit(failed):
-        return not_of_the_protocol(f"{endpoint.label} sends more than {MAX_ANSWER_BYTES} bytes")
-    if failed.code() is grpc.StatusCode.UNAVAILABLE and any(words in (failed.details() or "") for words in HTTP_1):
-        said = f"{endpoint.label}: what answers there speaks no gRPC; HTTP has an address http://host:port"
-        return UnavailableError("ADAPTER_UNREACHABLE", said)
-    return error_from_trailers(failed.code().value[0], tuple(failed.trailing_metadata() or ()), endpoint.label)
+    def _error(self, error: Any) -> MemdockError:
+        if _is_own_limit(error):
+            return not_of_the_protocol(f"{self._endpoint.label} sends more than {MAX_ANSWER_BYTES} bytes")
+        trailers = tuple(error.trailing_metadata() or ())
+        return error_from_trailers(error.code().value[0], trailers, self._endpoint.label, error.details() or "")
 
 
 class LoopChannel:

@@ -4,7 +4,7 @@ import re
 from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import asdict, dataclass
-from itertools import pairwise, zip_longest
+from itertools import zip_longest
 from pathlib import PurePosixPath
 from typing import Any
 
@@ -57,7 +57,6 @@ def verify(folder: Folder) -> Verified:
     """
     run = read_run(folder)
     units = with_stores(run.manifest.plan, Counter(map(Unit.of, run.rows)))
-    _in_order(run.rows)
     parts = sum(Parts(folder, unit).check() for unit in units)
     _no_strays(folder, units)
     _all_stored(folder, run.manifest, units)
@@ -96,12 +95,6 @@ def _comparisons(folder: Folder, rows: Sequence[Row], contestants: Sequence[Syst
         raise VerifyError(f"{STATISTICS}: {error}; memdock-eval report makes it again from the rows") from error
     _same(STATISTICS, found, made)
     return made
-
-
-def _in_order(rows: Sequence[Row]) -> None:
-    for number, (before, row) in enumerate(pairwise(rows), start=2):
-        if before.key == row.key:
-            raise VerifyError(f"{OUTCOMES}, line {number}: {_name(row)} stands there twice")
 
 
 def _all_stored(folder: Folder, manifest: Manifest, units: Iterable[Unit]) -> None:

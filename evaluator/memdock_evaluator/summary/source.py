@@ -1,6 +1,5 @@
 """The files of a run that a summary and a report are made of."""
 
-from collections import Counter
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, TypeVar
@@ -63,10 +62,14 @@ def _check_count(folder: Folder, rows: Sequence[Row], manifest: Manifest) -> Non
             f"{folder.address}/{OUTCOMES} has {counted(len(rows), 'row')}, and {MANIFEST} counts {expected}: "
             f"{_MADE_AGAIN}"
         )
-    keys = Counter(row.key for row in rows)
-    if twice := next((key for key, count in keys.items() if count > 1), None):
-        told = ", ".join(map(str, twice))
-        raise RunFilesError(f"{folder.address}/{OUTCOMES} has a row twice ({told}): {_MADE_AGAIN}")
+    before = set()
+    for number, row in enumerate(rows, start=1):
+        if row.key in before:
+            told = ", ".join(map(str, row.key))
+            raise RunFilesError(
+                f"{folder.address}/{OUTCOMES}, line {number}: the row ({told}) stands there twice: {_MADE_AGAIN}"
+            )
+        before.add(row.key)
 
 
 def _people(folder: Folder, manifest: Manifest) -> "PeoplesView | None":

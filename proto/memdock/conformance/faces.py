@@ -18,12 +18,11 @@ import orjson
 import yarl
 
 from memdock.conformance.case import CheckFailedError
-from memdock.error_wire import DETAILS_KEY, PROBLEM_TYPE, error_from_problem
+from memdock.error_wire import DETAILS_KEY, PROBLEM_TYPE, error_from_problem, error_from_trailers
 from memdock.errors import MAX_FIELDS, MAX_MESSAGE_BYTES, REASONS, MemdockError, UnavailableError, VerbError
 from memdock.service import Call, Method
 from memdock.tls import Tls, channel_credentials, client_context
 from memdock.transport import Endpoint
-from memdock.transport_grpc import error_of
 from memdock.wire import MAX_ANSWER_BYTES, answer_from_bytes, answer_from_json, to_json
 
 _HEALTH = "/grpc.health.v1.Health/Check"
@@ -129,7 +128,7 @@ class GrpcFace:
         except grpc.RpcError as failed:
             rpc: Any = failed
         code, trailers = rpc.code().value[0], tuple(rpc.trailing_metadata() or ())
-        error = error_of(rpc, self._endpoint)
+        error = error_from_trailers(code, trailers, self._endpoint.label, rpc.details() or "")
         marked = any(key == DETAILS_KEY for key, _ in trailers)
         if not marked and code not in _BARE_CODES:
             raise CheckFailedError(f"gRPC code {rpc.code().name} comes without the ErrorInfo of the error table")

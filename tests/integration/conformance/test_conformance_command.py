@@ -4,12 +4,15 @@ import json
 import subprocess
 import sys
 from pathlib import Path
+from urllib.parse import urlsplit
 from xml.etree import ElementTree
 
 import pytest
 from click.testing import CliRunner
 
 from memdock.conformance.cli import command
+from support.model_server import ModelServer
+from support.model_thread import models_in_thread
 from support.processes import Finished, clean_environment, wait_until
 
 ROOT = Path(__file__).parents[3]
@@ -120,6 +123,13 @@ def test_what_cannot_be_run_is_told(arguments: list[str], sentence: str) -> None
     done = conformance(*arguments)
     assert done.code == 3, done.words
     assert sentence in done.words
+
+
+def test_the_address_of_another_face_is_told() -> None:
+    with models_in_thread(ModelServer()) as server:
+        done = conformance(f"grpc://127.0.0.1:{urlsplit(server.url).port}")
+    assert done.code == 3, done.words
+    assert "what answers there speaks no gRPC; HTTP has an address http://host:port" in done.words
 
 
 def test_results_that_cannot_be_written_are_no_verdict() -> None:

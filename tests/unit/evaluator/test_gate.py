@@ -300,7 +300,7 @@ def test_rows_that_stand_there_twice_are_damage(run: Run, base: Path, tmp_path: 
     twice = replace(run, rows=run.rows + run.rows[:1]).write(tmp_path / "twice")
     refused = gate(twice, "--baseline", base)
     assert refused.exit_code == 2
-    assert "outcomes.jsonl has a row twice (" in refused.output
+    assert "stands there twice: the file is damaged" in refused.output
 
 
 def test_every_baseline_must_be_passed_wherever_it_is(run: Run, base: Path, tmp_path: Path) -> None:
