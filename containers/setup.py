@@ -13,6 +13,7 @@ import os
 import secrets
 import shutil
 import subprocess
+import sys
 from pathlib import Path
 
 import yaml
@@ -20,6 +21,8 @@ import yaml
 GATEWAY, KEYS, STORES = Path("/gateway"), Path("/keys"), Path("/stores")
 REFERENCE = ("rag-dense", "rag-hybrid")
 ADAPTERS = ("mem0", "mem0g", "graphiti", "cortex", "memos", "zep-cloud", "mem0-hosted")
+OTHERS = ("meter", "mem0g-neo4j", "graphiti-neo4j", "gpu", "*")
+"""Profiles that bring no system."""
 
 
 def main() -> None:
@@ -32,8 +35,14 @@ def main() -> None:
 
 
 def systems(profiles: str) -> list[str]:
-    """The systems behind the gateway."""
-    wanted = {profile.strip() for profile in profiles.split(",")}
+    """The systems behind the gateway. Ends the program where a profile means nothing: its system would be missed."""
+    wanted = {profile.strip() for profile in profiles.split(",") if profile.strip()}
+    if unknown := sorted(wanted.difference(ADAPTERS, OTHERS)):
+        sys.exit(
+            f"COMPOSE_PROFILES: there is no profile {unknown[0]}, known are {', '.join((*ADAPTERS, *OTHERS[:-1]))}"
+        )
+    if "*" in wanted:
+        wanted.update(ADAPTERS)
     return [*REFERENCE, *(name for name in ADAPTERS if name in wanted)]
 
 

@@ -1,6 +1,8 @@
 """The deployments say what the programs know: images, versions, variables, ports."""
 
 import re
+import subprocess
+import sys
 import tomllib
 from collections.abc import Callable, Iterable
 from functools import partial
@@ -111,6 +113,16 @@ def test_every_adapter_has_an_image_and_stands_behind_the_gateway() -> None:
     listed = re.search(r"^ADAPTERS = \((.+)\)$", (ROOT / "containers/setup.py").read_text(), re.MULTILINE)
     assert listed is not None
     assert listed[1] == ", ".join(f'"{name}"' for name in (*FRAMEWORKS, *HOSTED))
+
+
+def test_a_profile_that_means_nothing_is_refused() -> None:
+    profiles = {profile for service in compose_file()["services"].values() for profile in service.get("profiles", ())}
+    command = [sys.executable, str(ROOT / "containers/setup.py")]
+    done = subprocess.run(command, env={"SYSTEMS": "mem0,mem9"}, capture_output=True, text=True, check=False)
+    assert done.returncode == 1
+    said, _, known = done.stderr.strip().partition(", known are ")
+    assert said == "COMPOSE_PROFILES: there is no profile mem9"
+    assert set(known.split(", ")) == profiles
 
 
 def test_every_image_of_ours_is_one_that_a_build_makes_and_those_of_others_have_a_version() -> None:
