@@ -3,6 +3,7 @@
 import errno
 import os
 import tempfile
+import time
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import AbstractContextManager, contextmanager, suppress
@@ -15,6 +16,8 @@ ResultT = TypeVar("ResultT")
 
 _UNFINISHED = ".unfinished"
 _AT_ONCE = 8
+_TRIES_AT_CONFLICT, _PAUSE_S = 5, 0.2
+"""Of a conditional write that met another one, and between its tries."""
 
 
 class StoreError(Exception):
@@ -209,7 +212,7 @@ class Elsewhere:
         except FileNotFoundError:
             return
 
-    def _put(self, source: str, name: str, *, once: bool) -> None:
+    def _put(self, source: str, name: str, *, once: bool, tries: int = _TRIES_AT_CONFLICT) -> None:
         mode = "create" if once else "overwrite"
         try:
             self._call(lambda: self._files.put_file(source, self._path(name), mode=mode))
@@ -222,11 +225,13 @@ class Elsewhere:
         except StoreError as error:
             if (
                 once
+                and tries > 1
                 and isinstance(error.__cause__, Exception)
                 and _code(error.__cause__) == "ConditionalRequestConflict"
             ):
                 # S3: another one writes the same just now, and it is to be seen which of the two is the first.
-                self._put(source, name, once=True)
+                time.sleep(_PAUSE_S)
+                self._put(source, name, once=True, tries=tries - 1)
                 return
             if not (once and getattr(error.__cause__, "errno", None) == errno.ENOSYS):
                 raise

@@ -152,6 +152,15 @@ def test_a_write_that_meets_another_one_is_tried_again(s3: S3, runs: str) -> Non
     assert s3.read(f"{runs}/x/first") == b"1"
 
 
+def test_a_write_that_meets_others_for_ever_ends(s3: S3, runs: str) -> None:
+    s3.gate.answer = refusal("409 Conflict", "ConditionalRequestConflict")
+    try:
+        with pytest.raises(FolderError, match="ConditionalRequestConflict"):
+            Folder(f"{runs}/x").create("first", b"1")
+    finally:
+        s3.gate.answer = None
+
+
 def test_a_store_without_conditional_writes_is_written_to_all_the_same(s3: S3, runs: str) -> None:
     s3.gate.answer_once = [refusal("501 Not Implemented", "NotImplemented")]
     Folder(f"{runs}/x").write("parts/a/rows-001.jsonl", b"1", once=True)
